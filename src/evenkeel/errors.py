@@ -1,0 +1,83 @@
+"""Every error that Evenkeel raises on purpose.
+
+::
+
+    EvenkeelError
+    ├── InvalidArgumentError (ValueError)   a value outside what is allowed
+    │   ├── UnknownNameError                a router, planner, … that does not exist
+    │   └── UnsupportedTypeError            a key type that Spark cannot hash
+    ├── InvalidTableError                   a routing table that breaks its own laws
+    └── CorruptDataError                    stored bytes that are not what they claim to be
+
+Messages say what was wrong, what was got, what is allowed and what to do. Errors carry their facts as
+fields and survive pickling, since Spark sends them between processes.
+"""
+
+from __future__ import annotations
+
+import difflib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = [
+    "CorruptDataError",
+    "EvenkeelError",
+    "InvalidArgumentError",
+    "InvalidTableError",
+    "UnknownNameError",
+    "UnsupportedTypeError",
+]
+
+
+class EvenkeelError(Exception):
+    """Root of all errors that Evenkeel raises on purpose."""
+
+    def __init__(self, message: str, **fields: Any) -> None:
+        super().__init__(message)
+        self.fields = fields
+
+    def __getattr__(self, name: str) -> Any:
+        # Reached only for names that normal look-up did not find. During unpickling there is no `fields` yet.
+        fields = self.__dict__.get("fields", {})
+        if name in fields:
+            return fields[name]
+        raise AttributeError(name)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (type(self), str(self), self.fields)
+
+
+def _rebuild(kind: type[EvenkeelError], message: str, fields: dict[str, Any]) -> EvenkeelError:
+    error = kind.__new__(kind)
+    EvenkeelError.__init__(error, message, **fields)
+    return error
+
+
+class InvalidArgumentError(EvenkeelError, ValueError):
+    """A value outside what is allowed."""
+
+
+class UnknownNameError(InvalidArgumentError):
+    """A name that is not registered; the message suggests the nearest one."""
+
+    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
+        known = sorted(known)
+        close = difflib.get_close_matches(name, known, n=1)
+        hint = f" Did you mean {close[0]!r}?" if close else ""
+        super().__init__(
+            f"There is no {kind} called {name!r}.{hint} Known: {', '.join(known)}.", name=name, known=known
+        )
+
+
+class UnsupportedTypeError(InvalidArgumentError):
+    """A key type that Spark cannot hash, or that has no place in a key."""
+
+
+class InvalidTableError(EvenkeelError):
+    """A routing table that breaks its own laws, such as a channel that does not exist."""
+
+
+class CorruptDataError(EvenkeelError):
+    """Stored bytes that are not what they claim to be."""
