@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numba
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    F = TypeVar("F", bound=Callable[..., Any])
-else:
-    F = TypeVar("F")
+F = TypeVar("F", bound="Callable[..., Any]")
 
 
 def compiled(function: F) -> F:
@@ -21,13 +19,11 @@ def compiled(function: F) -> F:
     each process instead of failing.
     """
     try:
-        jitted: F = numba.njit(cache=True, nogil=True, error_model="numpy")(function)
+        return cast("F", numba.njit(cache=True, nogil=True, error_model="numpy")(function))
     except RuntimeError:  # Numba found no folder for its cache.
-        jitted = numba.njit(nogil=True, error_model="numpy")(function)
-    return jitted
+        return cast("F", numba.njit(nogil=True, error_model="numpy")(function))
 
 
 def inlined(function: F) -> F:
     """Compile a small helper that is called from other compiled loops."""
-    jitted: F = numba.njit(inline="always", nogil=True, error_model="numpy")(function)
-    return jitted
+    return cast("F", numba.njit(inline="always", nogil=True, error_model="numpy")(function))

@@ -132,9 +132,7 @@ def fold_ints(values: NDArray[np.int32], validity: Bytes, offset: int, hashes: H
 
 
 @compiled
-def fold_strings(
-    data: Bytes, ends: NDArray[np.int64], validity: Bytes, offset: int, hashes: Hashes
-) -> None:
+def fold_strings(data: Bytes, ends: NDArray[np.int64], validity: Bytes, offset: int, hashes: Hashes) -> None:
     """Row ``i`` is ``data[ends[i] : ends[i + 1]]``; ``ends`` may be Arrow's 32- or 64-bit offsets."""
     for i in range(len(hashes)):
         if is_valid(validity, offset + i):

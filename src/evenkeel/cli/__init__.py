@@ -1,0 +1,48 @@
+"""The command ``evenkeel``, one file per subcommand."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+import evenkeel
+from evenkeel.cli.demo import demo
+from evenkeel.errors import EvenkeelError
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    name="evenkeel",
+    help="Balanced, stateful, key-grouped streams on stock Apache Spark.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+app.command()(demo)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"evenkeel {evenkeel.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    pass
+
+
+def main() -> None:
+    """Run the command; a user's mistake ends in one clear line, not in a traceback."""
+    try:
+        app()
+    except EvenkeelError as error:
+        Console(stderr=True, highlight=False).print(f"[bold red]error:[/] {error}", soft_wrap=True)
+        sys.exit(2)

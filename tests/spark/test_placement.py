@@ -1,0 +1,83 @@
+"""A routing table on Spark: rows land in exactly the partition that the table names."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyspark.sql import functions as F
+
+from evenkeel.hashing import hash_keys
+from evenkeel.routing import Ragged, RoutingTable
+from evenkeel.spark.columns import with_channel
+from evenkeel.spark.placement import placement_values, repartition_by_channel
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.mark.parametrize("channels", [1, 2, 7, 64])
+def test_each_placement_value_is_the_smallest_that_spark_hashes_to_its_channel(spark, channels):
+    values = placement_values(spark, channels)
+    everything = spark.range(max(values) + 1).select(
+        F.col("id").cast("int").alias("v"), F.pmod(F.hash(F.col("id").cast("int")), F.lit(channels)).alias("c")
+    )
+    first = {}
+    for row in everything.orderBy("v").collect():
+        first.setdefault(row["c"], row["v"])
+    assert values == [first[channel] for channel in range(channels)]
+
+
+def words(spark) -> tuple[list[str | None], object]:
+    rng = np.random.default_rng(0)
+    values = [None if n == 0 else f"w{n}" for n in rng.zipf(1.5, 3000) % 200]
+    return values, spark.createDataFrame(pa.table({"word": values}))
+
+
+def some_table() -> RoutingTable:
+    slots = np.random.default_rng(1).integers(0, 5, 100).astype(np.int32)
+    return RoutingTable(
+        slots,
+        5,
+        pin_hashes=hash_keys(["w1", "w3", None]),
+        pin_channels=[4, 0, 2],
+        split_hashes=hash_keys(["w2"]),
+        split_channels=Ragged.of([[3, 1]]),
+    )
+
+
+def test_spark_routes_as_the_table_does(spark):
+    _, frame = words(spark)
+    table = some_table()
+    routed = with_channel(frame, ["word"], table).toArrow()
+    assert routed.column_names == ["word", "channel"]
+    home = table.home(routed["word"])
+    channel = routed["channel"].to_numpy()
+    split = np.array(routed["word"].to_pylist(), object) == "w2"
+    np.testing.assert_array_equal(channel[~split], home[~split])
+    assert set(channel[split].tolist()) == {1, 3}
+
+
+def test_a_table_without_listed_keys_needs_no_join(spark):
+    values, frame = words(spark)
+    table = RoutingTable.even(7)
+    routed = with_channel(frame, ["word"], table)
+    assert "Join" not in routed._jdf.queryExecution().toString()
+    np.testing.assert_array_equal(routed.toArrow()["channel"].to_numpy(), table.route(values))
+
+
+def test_composite_keys_are_hashed_in_the_order_given(spark):
+    frame = spark.createDataFrame(pa.table({"a": [1, 2, 3], "b": ["x", "y", "z"]}))
+    table = RoutingTable.even(9)
+    routed = with_channel(frame, ["b", "a"], table).toArrow()
+    expected = table.route(hash_keys(["x", "y", "z"], [1, 2, 3]))
+    assert routed["channel"].to_pylist() == expected.tolist()
+
+
+def test_rows_land_in_the_partition_of_their_channel(spark):
+    values, frame = words(spark)
+    table = some_table()
+    placed = repartition_by_channel(with_channel(frame, ["word"], table), F.col("channel"), table.channels)
+    assert placed.rdd.getNumPartitions() == 5
+    rows = placed.select("channel", F.spark_partition_id().alias("partition")).toArrow()
+    assert rows.num_rows == len(values)
+    assert rows["channel"].to_pylist() == rows["partition"].to_pylist()
