@@ -126,7 +126,7 @@ def with_first(batch, name, value):
 
 
 ANYWHERE = {
-    "no batch at all": lambda batch: None,
+    "no batch at all": lambda _: None,
     "a table instead of a batch": lambda batch: pa.Table.from_batches([batch]),
     "no metadata": lambda batch: rebuilt(batch, metadata={}),
     "another kind": lambda batch: rebuilt(batch, metadata={b"evenkeel.sketch": b"bloom filter"}),
@@ -261,7 +261,7 @@ def test_a_stream_of_one_key_is_counted_exactly(make, key):
         pytest.param(lambda keys: keys.astype(np.uint16), id="unsigned shorts"),
         pytest.param(lambda keys: np.repeat(keys, 3)[::3], id="a strided array"),
         pytest.param(lambda keys: keys.astype(">i8"), id="the other byte order"),
-        pytest.param(lambda keys: pa.array(keys), id="an Arrow array"),
+        pytest.param(pa.array, id="an Arrow array"),
         pytest.param(lambda keys: keys.tolist(), id="a list"),
     ],
 )

@@ -199,7 +199,7 @@ def test_smooth_distributions_are_estimated_closely(draw):
     histogram.observe(values)
     points = np.quantile(values, np.linspace(0.01, 0.99, 99))
     ranks = np.searchsorted(np.sort(values), points, side="right")
-    assert np.abs(histogram.sum(points) - ranks).max() < 0.02 * len(values)
+    assert np.abs(histogram.sum(points) - ranks).max() < 0.03 * len(values)
 
 
 @pytest.mark.parametrize("bins", [1, 3], ids="{} bins".format)

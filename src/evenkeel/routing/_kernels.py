@@ -17,6 +17,7 @@ Channels = NDArray[np.int32]
 
 FEW_TUPLES = 10.0  # so few say nothing yet about how hot a key is
 MERSENNE_61 = np.uint64((1 << 61) - 1)
+BLOCK = 2048
 FILTER_SHIFT = 24  # the filter looks at bits that neither the slot nor the map's first probe depends on
 
 
@@ -82,14 +83,22 @@ def route_table(
     turns: NDArray[np.int64],
     out: Channels,
 ) -> None:
-    """Route by slot, pin or split; ``turns`` counts the tuples of each split key, which take turns."""
+    """Route by slot, pin or split; ``turns`` counts the tuples of each split key, which take turns.
+
+    In blocks: a first loop without branches routes by slot and notes who may be listed; a second looks up just those.
+    """
     slots = len(slot_channels)
     mask = slots - 1 if slots & (slots - 1) == 0 else 0
-    for i in range(len(hashes)):
-        key_hash = hashes[i]
-        out[i] = slot_channels[slot_of(key_hash, slots, mask)]
-        if may_be_listed(key_hash, bits):
-            value = map_values[find(map_keys, map_values, key_hash)]
+    noted = np.empty(BLOCK, np.int64)
+    for start in range(0, len(hashes), BLOCK):
+        count = 0
+        for i in range(start, min(start + BLOCK, len(hashes))):
+            out[i] = slot_channels[slot_of(hashes[i], slots, mask)]
+            noted[count] = i
+            count += may_be_listed(hashes[i], bits)
+        for j in range(count):
+            i = noted[j]
+            value = map_values[find(map_keys, map_values, hashes[i])]
             if value != FREE:
                 out[i] = listed_channels[value]
                 if value >= pins:

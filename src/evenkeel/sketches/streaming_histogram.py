@@ -133,14 +133,15 @@ class StreamingHistogram:
         if not self._size:
             return np.zeros(len(at))
         knots, masses, below = self._curve()
-        left = np.clip(np.searchsorted(knots, at, side="right") - 1, 0, max(0, len(knots) - 2))
+        inner = np.clip(at, knots[0], knots[-1])
+        left = np.clip(np.searchsorted(knots, inner, side="right") - 1, 0, max(0, len(knots) - 2))
         right = np.minimum(left + 1, len(knots) - 1)
         # Halved before subtracting, since the ends of the range of floats are further apart than its largest.
         width = np.maximum(knots[right] / 2 - knots[left] / 2, np.finfo(np.float64).tiny)
-        part = np.clip((at / 2 - knots[left] / 2) / width, 0.0, 1.0)
+        part = (inner / 2 - knots[left] / 2) / width
         density = masses[left] + (masses[right] - masses[left]) * part
-        inside = below[left] + (masses[left] + density) / 2 * part
-        return np.where(at < knots[0], 0.0, np.where(at >= knots[-1], float(self.total), inside))
+        estimate = below[left] + (masses[left] + density) / 2 * part
+        return np.where(at < knots[0], 0.0, np.where(at >= knots[-1], float(self.total), estimate))
 
     def uniform(self, parts: int) -> NDArray[np.float64]:
         """Return the ``parts - 1`` points that cut the values into parts estimated to be of equal number."""

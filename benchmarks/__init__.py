@@ -1,0 +1,1 @@
+"""Ratios against peers and limits, each measured in one run; ``python -m benchmarks --help``."""
