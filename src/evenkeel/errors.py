@@ -7,6 +7,7 @@
     │   ├── UnknownNameError                a router, planner, … that does not exist
     │   └── UnsupportedTypeError            a key type that Spark cannot hash
     ├── InvalidTableError                   a routing table that breaks its own laws
+    ├── InvalidPlanError                    a plan that would lose state, or does not do what it says
     └── CorruptDataError                    stored bytes that are not what they claim to be
 
 Messages say what was wrong, what was got, what is allowed and what to do. Errors carry their facts as
@@ -25,6 +26,7 @@ __all__ = [
     "CorruptDataError",
     "EvenkeelError",
     "InvalidArgumentError",
+    "InvalidPlanError",
     "InvalidTableError",
     "UnknownNameError",
     "UnsupportedTypeError",
@@ -77,6 +79,10 @@ class UnsupportedTypeError(InvalidArgumentError):
 
 class InvalidTableError(EvenkeelError):
     """A routing table that breaks its own laws, such as a channel that does not exist."""
+
+
+class InvalidPlanError(EvenkeelError):
+    """A plan that would lose or strand state, or that does not do what it says."""
 
 
 class CorruptDataError(EvenkeelError):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -49,8 +49,8 @@ def add_up(one: HeavyKeys, one_absent: tuple[int, int], two: HeavyKeys, two_abse
     keys, inverse = np.unique(np.concatenate([one.keys, two.keys]), return_inverse=True)
     counts = np.full(len(keys), one_absent[0] + two_absent[0])
     errors = np.full(len(keys), one_absent[1] + two_absent[1])
-    sides: Any = ((one, one_absent, inverse[: len(one.keys)]), (two, two_absent, inverse[len(one.keys) :]))
-    for side, absent, places in sides:
+    of_one, of_two = inverse[: len(one.keys)], inverse[len(one.keys) :]
+    for side, absent, places in ((one, one_absent, of_one), (two, two_absent, of_two)):
         counts[places] += side.counts - absent[0]
         errors[places] += side.errors - absent[1]
     return HeavyKeys(keys, counts, errors)

@@ -25,12 +25,13 @@ class StreamingHistogram:
     smallest gap, the lowest such pair, become one at their centroid.
 
     Total and mean are kept exactly (the mean up to rounding), and so is every count of a stream with no more
-    than :math:`B` different values. Beyond that the paper gives no bound on the error of :meth:`sum`: it is small
-    where values are spread smoothly, and an adversary can make it large.
+    than :math:`B` different values. Beyond that there is no bound on the error of :meth:`sum`. It is small where
+    values are spread smoothly over their range, and large where they are not: far outliers take most bins, so
+    of a heavy tail (lognormal with sigma 3, say) observe the logarithms.
 
-    As the paper suggests, the ends are closed by bins of no mass at the least and the greatest value, which
-    are kept exactly. Unlike there, a centroid is computed from shares instead of products, so that large
-    values do not overflow.
+    Two things differ from the paper. Its Sum is defined between the outer centres only; here the ends are closed
+    by bins of no mass at the least and the greatest value, which are kept exactly. And a centroid is computed
+    from shares instead of products, so that large values do not overflow.
 
     Time is O(B) per value that is no centre; memory is 16 bytes per bin.
 
