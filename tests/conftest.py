@@ -20,7 +20,7 @@ def pytest_configure() -> None:
     """
     package = Path(__file__).parents[1] / "src" / "evenkeel"
     cached = [file for kind in ("*.nbi", "*.nbc") for file in package.rglob(kind)]
-    sources = [*package.rglob("_kernels.py"), *(package / "_kernels").glob("*.py")]
+    sources = [*package.rglob("_kernels*.py"), *(package / "_kernels").glob("*.py")]
     if cached and min(f.stat().st_mtime for f in cached) < max(f.stat().st_mtime for f in sources):
         for file in cached:
             file.unlink(missing_ok=True)

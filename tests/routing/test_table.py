@@ -93,6 +93,12 @@ def test_backups_come_from_the_pin_or_the_slot_and_never_sit_beside_the_active_c
 
 
 @given(tables())
+def test_listed_keys_are_kept_in_order_however_far_apart(table):
+    for hashes in (table.pin_hashes, table.split_hashes):
+        assert hashes.tolist() == sorted(hashes.tolist())
+
+
+@given(tables())
 def test_a_table_survives_every_trip(table):
     for copy in (
         RoutingTable.from_arrow(table.to_arrow()),

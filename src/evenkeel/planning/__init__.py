@@ -7,8 +7,18 @@ from typing import TYPE_CHECKING, Any
 from evenkeel.errors import UnknownNameError
 from evenkeel.planning.base import Planner, Problem, Proposal
 from evenkeel.planning.consistent_hash import ConsistentHash
+from evenkeel.planning.exact import Exact
+from evenkeel.planning.ftlb import Ftlb
 from evenkeel.planning.items import Items
+from evenkeel.planning.keel import Keel
+from evenkeel.planning.llfd import Llfd
+from evenkeel.planning.min_mig import MinMig
+from evenkeel.planning.min_table import MinTable
+from evenkeel.planning.mixed import Mixed
 from evenkeel.planning.plan import Balance, Movement, Plan
+from evenkeel.planning.readj import Readj
+from evenkeel.planning.redist import Redist
+from evenkeel.planning.scan import Scan
 from evenkeel.planning.snapshot import LoadSnapshot
 from evenkeel.planning.stay_put import StayPut
 from evenkeel.planning.validate import validate
@@ -22,13 +32,23 @@ __all__ = [
     "PLANNERS",
     "Balance",
     "ConsistentHash",
+    "Exact",
+    "Ftlb",
     "Items",
+    "Keel",
+    "Llfd",
     "LoadSnapshot",
+    "MinMig",
+    "MinTable",
+    "Mixed",
     "Movement",
     "Plan",
     "Planner",
     "Problem",
     "Proposal",
+    "Readj",
+    "Redist",
+    "Scan",
     "StayPut",
     "make_planner",
     "plan",
@@ -40,6 +60,16 @@ PLANNERS: dict[str, type[Planner]] = {
     for planner in (
         StayPut,
         ConsistentHash,
+        Scan,
+        Redist,
+        Readj,
+        Llfd,
+        MinTable,
+        MinMig,
+        Mixed,
+        Ftlb,
+        Exact,
+        Keel,
     )
 }
 """Every planner by its name; a new one is one file and one line here."""

@@ -32,6 +32,8 @@ class Problem:
     """The table in force."""
     channels: int
     """How many channels there are to be."""
+    clock: Callable[[], float] = time.perf_counter
+    """Seconds, for planners that may be given a time limit."""
 
     @property
     def latest(self) -> LoadSnapshot:
@@ -86,7 +88,7 @@ class Planner(ABC):
             Seconds, to tell how long planning took.
         """
         windows = (snapshots,) if not isinstance(snapshots, (list, tuple)) else tuple(snapshots)
-        problem = Problem(windows, table, table.channels if channels is None else channels)
+        problem = Problem(windows, table, table.channels if channels is None else channels, clock)
         _check(problem)
         started = clock()
         proposal = self.propose(problem)

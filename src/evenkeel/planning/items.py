@@ -36,8 +36,8 @@ class Items:
         The channel of each item now.
     slot_of
         The slot of each item; for a slot, itself.
-    fixed
-        Load per channel of the table in force that no item carries: that of split keys.
+    split_loads
+        Load of each split key of the table; no item carries it, and no plan moves it.
     """
 
     table: RoutingTable
@@ -46,14 +46,14 @@ class Items:
     state_bytes: NDArray[np.int64]
     homes: NDArray[np.int32]
     slot_of: NDArray[np.int64]
-    fixed: NDArray[np.float64]
+    split_loads: NDArray[np.float64]
 
     @classmethod
     def of(
         cls,
         snapshot: LoadSnapshot,
         table: RoutingTable,
-        keys: Literal["tracked", "pinned"] = "tracked",
+        keys: Literal["tracked", "pinned"] | NDArray[np.int64] = "tracked",
         measure: str = "costs",
     ) -> Items:
         """Cut a snapshot into items.
@@ -62,13 +62,16 @@ class Items:
         ----------
         keys
             ``"tracked"``: every tracked or pinned key is an item, and a slot is its untracked rest. ``"pinned"``: only
-            pinned keys are; all others are part of their slot. Split keys are never items.
+            pinned keys are; all others are part of their slot. Or just which keys, besides the pinned ones. Split keys
+            are never items.
         measure
             Which of the snapshot's measures is the load.
         """
         free = ~contains(table.split_hashes, snapshot.key_hashes)
         hashes = snapshot.key_hashes[free]
-        items = table.pin_hashes if keys == "pinned" else union(hashes, table.pin_hashes)
+        if isinstance(keys, str):
+            keys = hashes if keys == "tracked" else hashes[:0]
+        items = union(keys[~contains(table.split_hashes, keys)], table.pin_hashes)
         own = contains(items, hashes)  # those of the tracked keys that are items
         places = np.searchsorted(items, hashes[own])
         folded = hashes[~own] % table.slots
@@ -80,7 +83,10 @@ class Items:
             slots = snapshot.of_slots(name) + np.bincount(folded, weights=of_keys[~own], minlength=table.slots)
             return np.concatenate([slots.astype(of_keys.dtype), mine])
 
-        whole = cls._split_loads(snapshot, table, measure, ~free)
+        split_loads = np.zeros(len(table.split_hashes))
+        split_loads[np.searchsorted(table.split_hashes, snapshot.key_hashes[~free])] = snapshot.of_keys_tracked(
+            measure
+        )[~free]
         return cls(
             table=table,
             key_hashes=items,
@@ -88,16 +94,8 @@ class Items:
             state_bytes=column("state_bytes"),
             homes=np.concatenate([table.slot_channels, table.home(items)]),
             slot_of=np.concatenate([np.arange(table.slots), items % table.slots]),
-            fixed=whole,
+            split_loads=split_loads,
         )
-
-    @staticmethod
-    def _split_loads(
-        snapshot: LoadSnapshot, table: RoutingTable, measure: str, split: NDArray[np.bool_]
-    ) -> NDArray[np.float64]:
-        places = table.active_channels(snapshot.key_hashes[split])
-        shares = np.repeat(snapshot.of_keys_tracked(measure)[split] / places.lengths, places.lengths)
-        return np.bincount(places.channels, weights=shares, minlength=table.channels).astype(np.float64)
 
     def __len__(self) -> int:
         return len(self.homes)
@@ -107,12 +105,16 @@ class Items:
         """How many of the items are slots; the rest are keys."""
         return self.table.slots
 
+    @property
+    def fixed(self) -> NDArray[np.float64]:
+        """The load that no plan can move, for the channels that there are."""
+        return self.fixed_for(self.table.channels)
+
     def fixed_for(self, channels: int) -> NDArray[np.float64]:
-        """Give the load that no plan can move, for another number of channels."""
-        fixed = np.zeros(channels)
-        kept = min(channels, len(self.fixed))
-        fixed[:kept] = self.fixed[:kept]
-        return fixed
+        """Give the load that no plan can move, that of split keys, for a number of channels."""
+        places = self._splits(channels)
+        shares = np.repeat(self.split_loads / places.lengths, places.lengths)
+        return np.bincount(places.channels, weights=shares, minlength=channels).astype(np.float64)
 
     def channel_loads(self, homes: NDArray[np.int32], channels: int) -> NDArray[np.float64]:
         """Give each channel's load if the items were on ``homes``."""
@@ -121,9 +123,9 @@ class Items:
     def table_with(self, homes: NDArray[np.int32], channels: int) -> RoutingTable:
         """Give the table that puts every item on its channel in ``homes``; the one in force where nothing changes.
 
-        A key is pinned only if it is not where its slot is. Backups stay where they are; where one becomes the active
-        copy, the former active copy becomes a backup (a switch of roles); those on vanished channels are gone. Splits
-        stay, without vanished channels.
+        A key is pinned only if it, or a backup of it, is not where its slot's is. Backups stay where they are; where one
+        becomes the active copy, the former active copy becomes a backup (a switch of roles); those on vanished channels
+        are gone. Splits stay, without their vanished channels.
         """
         homes = np.asarray(homes, np.int32)
         if channels == self.table.channels and np.array_equal(homes, self.homes):
@@ -131,6 +133,8 @@ class Items:
         slots = self.slots
         apart = homes[slots:] != homes[self.slot_of[slots:]]
         backups = self._new_backups(homes, channels)
+        if backups is not None:
+            apart |= self._backed_up_otherwise(backups)
         changes: dict[str, Any] = {
             "slot_channels": homes[:slots],
             "channels": channels,
@@ -138,18 +142,21 @@ class Items:
             "pin_channels": homes[slots:][apart],
             "slot_backups": backups and backups.take(np.arange(slots)),
             "pin_backups": backups and backups.take(slots + np.flatnonzero(apart)),
-            **self._kept_splits(channels),
+            "split_channels": self._splits(channels),
         }
         table = self.table.evolve(**changes)
         return self.table if table.evolve(epoch=self.table.epoch) == self.table else table
 
-    def _kept_splits(self, channels: int) -> dict[str, Any]:
+    def _splits(self, channels: int) -> Ragged:
+        """The splits without vanished channels; one that loses all of them is left on a channel by its hash."""
         splits = self.table.split_channels
+        if channels >= self.table.channels:
+            return splits
         kept = splits.channels < channels
-        lengths = np.bincount(splits.rows[kept], minlength=len(splits))
-        lists = Ragged(np.concatenate([[0], np.cumsum(lengths)]), splits.channels[kept])
-        alive = np.flatnonzero(lengths > 0)
-        return {"split_hashes": self.table.split_hashes[alive], "split_channels": lists.take(alive)}
+        lost = np.flatnonzero(np.bincount(splits.rows[kept], minlength=len(splits)) == 0)
+        rows = np.concatenate([splits.rows[kept], lost])
+        places = np.concatenate([splits.channels[kept], self.table.split_hashes[lost] % channels])
+        return Ragged.of_pairs(rows, places, len(splits))
 
     def _new_backups(self, homes: NDArray[np.int32], channels: int) -> Ragged | None:
         old = self.backups()
@@ -160,10 +167,16 @@ class Items:
         switched = np.unique(rows[places == homes[rows]])
         switched = switched[self.homes[switched] < channels]
         rows = np.concatenate([rows[kept], switched])
-        places = np.concatenate([places[kept], self.homes[switched]])
-        order = np.argsort(rows, kind="stable")
-        offsets = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=len(self)))])
-        return Ragged(offsets, places[order])
+        return Ragged.of_pairs(rows, np.concatenate([places[kept], self.homes[switched]]), len(self))
+
+    def _backed_up_otherwise(self, backups: Ragged) -> NDArray[np.bool_]:
+        """Which keys have backups on other channels than their slot has."""
+        own = backups.take(np.arange(self.slots, len(self)))
+        of_slot = backups.take(self.slot_of[self.slots :])
+        pairs = [(lists.rows << 32) | lists.channels for lists in (own, of_slot)]
+        differ = np.zeros(len(self.key_hashes), np.bool_)
+        differ[np.setxor1d(*pairs) >> 32] = True
+        return differ
 
     def backups(self) -> Ragged:
         """Give the backup channels of each item now."""

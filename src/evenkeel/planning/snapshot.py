@@ -9,6 +9,7 @@ import numpy as np
 
 from evenkeel.errors import InvalidArgumentError
 from evenkeel.hashing import as_hashes
+from evenkeel.routing.ragged import is_ascending
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -53,7 +54,7 @@ class LoadSnapshot:
     def __post_init__(self) -> None:
         put = object.__setattr__
         put(self, "key_hashes", np.array(self.key_hashes, np.int64))
-        order = np.argsort(self.key_hashes) if (np.diff(self.key_hashes) < 0).any() else slice(None)
+        order = slice(None) if is_ascending(self.key_hashes) else np.argsort(self.key_hashes)
         put(self, "key_hashes", self.key_hashes[order])
         if (np.diff(self.key_hashes) == 0).any():
             raise InvalidArgumentError("A key is tracked twice in one snapshot.")

@@ -10,9 +10,11 @@ from evenkeel.errors import InvalidPlanError
 from evenkeel.metrics import imbalance
 from evenkeel.routing import Action
 from evenkeel.routing.laws import check
-from evenkeel.routing.ragged import union
+from evenkeel.routing.ragged import contains, union
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from evenkeel.planning.plan import Plan
     from evenkeel.planning.snapshot import LoadSnapshot
     from evenkeel.routing import RoutingTable
@@ -35,7 +37,7 @@ def validate(plan: Plan, snapshot: LoadSnapshot, table: RoutingTable) -> None:
         raise _error(plan, f"it changes the number of slots from {table.slots} to {new.slots}")
     if new is not table and new.epoch <= table.epoch:
         raise _error(plan, f"its table has epoch {new.epoch}, not one after {table.epoch}")
-    if len(np.setdiff1d(new.split_hashes, table.split_hashes)):
+    if not contains(table.split_hashes, new.split_hashes).all():
         raise _error(plan, "it splits a key; planners move keys, and only the user's operator may allow a split")
     _replay(plan, table)
     measured = imbalance(snapshot.per_channel(new))
@@ -52,40 +54,43 @@ def _replay(plan: Plan, table: RoutingTable) -> None:
     if (moves.sources == moves.targets).any():
         raise _error(plan, "a move goes from a channel to itself")
     slot_rows, key_rows = ~moves.is_key, moves.is_key
-    if not np.isin(moves.ids[key_rows], keys).all():
+    if not contains(keys, moves.ids[key_rows]).all():
         raise _error(plan, "a move names a key that neither table lists")
     if ((moves.ids[slot_rows] < 0) | (moves.ids[slot_rows] >= table.slots)).any():
         raise _error(plan, "a move names a slot that does not exist")
     # One number per (item, channel): slots first, then keys.
     items = np.where(moves.is_key, table.slots + np.searchsorted(keys, moves.ids), moves.ids)
-    held = set(_pairs(table, keys))
-    wanted = set(_pairs(new, keys))
-    backups = set(_backup_pairs(table, keys))
-    sends = moves.actions != Action.COPY
-    sent = list(zip(items[sends].tolist(), moves.sources[sends].tolist(), strict=True))
-    arrived = list(zip(items[sends].tolist(), moves.targets[sends].tolist(), strict=True))
-    if len(set(sent)) != len(sent) or not held.issuperset(sent):
+    held, wanted = _held(table, keys), _held(new, keys)
+    state = moves.actions != Action.COPY
+    sent = np.sort(_pair(items[state], moves.sources[state]))
+    arrived = _pair(items[state], moves.targets[state])
+    if (np.diff(sent) == 0).any() or not contains(held, sent).all():
         raise _error(plan, "a move takes state from where there is none")
-    remaining = held.difference(sent).union(arrived)
-    if not remaining <= wanted:
-        raise _error(plan, f"{len(remaining - wanted)} pieces of state would not be where the new table looks for them")
-    switches = moves.actions == Action.SWITCH
-    switched = set(zip(items[switches].tolist(), moves.targets[switches].tolist(), strict=True))
-    if not switched <= backups:
+    remaining = union(held[~contains(sent, held)], arrived)
+    stranded = int((~contains(wanted, remaining)).sum())
+    if stranded:
+        raise _error(plan, f"{stranded} pieces of state would not be where the new table looks for them")
+    switched = moves.actions == Action.SWITCH
+    if not contains(_backed_up(table, keys), _pair(items[switched], moves.targets[switched])).all():
         raise _error(plan, "a role is switched to a channel that holds no backup")
 
 
-def _pairs(table: RoutingTable, keys: np.ndarray) -> list[tuple[int, int]]:
-    """(item, channel) for all state that is held under ``table``."""
+def _pair(items: NDArray[np.int64], channels: NDArray[np.int32]) -> NDArray[np.int64]:
+    return (items << 32) | channels
+
+
+def _held(table: RoutingTable, keys: NDArray[np.int64]) -> NDArray[np.int64]:
+    """(item, channel) of all state that is held under ``table``, ascending."""
     places = table.active_channels(keys)
-    items = np.concatenate([np.arange(table.slots), table.slots + places.rows])
-    return list(zip(items.tolist(), np.concatenate([table.slot_channels, places.channels]).tolist(), strict=True))
+    slots = _pair(np.arange(table.slots), table.slot_channels)
+    return np.sort(np.concatenate([slots, _pair(table.slots + places.rows, places.channels)]), kind="stable")
 
 
-def _backup_pairs(table: RoutingTable, keys: np.ndarray) -> list[tuple[int, int]]:
+def _backed_up(table: RoutingTable, keys: NDArray[np.int64]) -> NDArray[np.int64]:
+    """(item, channel) of all backups under ``table``, ascending."""
     slots, listed = table.backups_of_slots, table.backups(keys)
-    items = np.concatenate([slots.rows, table.slots + listed.rows])
-    return list(zip(items.tolist(), np.concatenate([slots.channels, listed.channels]).tolist(), strict=True))
+    pairs = [_pair(slots.rows, slots.channels), _pair(table.slots + listed.rows, listed.channels)]
+    return np.sort(np.concatenate(pairs), kind="stable")
 
 
 def _error(plan: Plan, why: str) -> InvalidPlanError:

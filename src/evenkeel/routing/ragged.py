@@ -14,7 +14,12 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["Ragged", "contains", "union"]
+__all__ = ["Ragged", "contains", "is_ascending", "union"]
+
+
+def is_ascending(values: NDArray[np.int64]) -> bool:
+    """Say whether no value is below the one before it; by comparison, since differences of hashes overflow."""
+    return not (values[1:] < values[:-1]).any()
 
 
 def contains(members: NDArray[np.int64], values: NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -72,6 +77,12 @@ class Ragged:
         lists = list(rows)
         offsets = np.concatenate([[0], np.cumsum([len(row) for row in lists], dtype=np.int64)])
         return cls(offsets, np.array([channel for row in lists for channel in row], np.int32))
+
+    @classmethod
+    def of_pairs(cls, rows: NDArray[np.int64], channels: NDArray[np.int32], count: int) -> Ragged:
+        """Build ``count`` rows from (row, channel) pairs; within a row, channels keep the pairs' order."""
+        order = np.argsort(rows, kind="stable")
+        return cls(np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=count))]), channels[order])
 
     def __len__(self) -> int:
         return len(self.offsets) - 1

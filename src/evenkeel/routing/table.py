@@ -12,7 +12,7 @@ from evenkeel.errors import InvalidArgumentError, InvalidTableError
 from evenkeel.hashing import as_hashes
 from evenkeel.routing.laws import check
 from evenkeel.routing.lookup import Lookup
-from evenkeel.routing.ragged import Ragged, contains
+from evenkeel.routing.ragged import Ragged, contains, is_ascending
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -106,12 +106,12 @@ class RoutingTable:
     def _sort(self) -> None:
         """Keep listed keys in the order of their hashes, so that equal tables are equal arrays."""
         put = object.__setattr__
-        if (np.diff(self.pin_hashes) < 0).any():
+        if not is_ascending(self.pin_hashes):
             order = np.argsort(self.pin_hashes)
             put(self, "pin_hashes", self.pin_hashes[order])
             put(self, "pin_channels", self.pin_channels[order])
             put(self, "pin_backups", self.backups_of_pins.take(order))
-        if (np.diff(self.split_hashes) < 0).any():
+        if not is_ascending(self.split_hashes):
             order = np.argsort(self.split_hashes)
             put(self, "split_hashes", self.split_hashes[order])
             put(self, "split_channels", self.split_channels.take(order))
