@@ -6,12 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 from evenkeel.errors import UnknownNameError
 from evenkeel.planning.base import Planner, Problem, Proposal
+from evenkeel.planning.clb import Clb
 from evenkeel.planning.consistent_hash import ConsistentHash
+from evenkeel.planning.dlb import DlbH, DlbL
+from evenkeel.planning.elb import Elb
 from evenkeel.planning.exact import Exact
+from evenkeel.planning.flux import Flux
 from evenkeel.planning.ftlb import Ftlb
 from evenkeel.planning.items import Items
 from evenkeel.planning.keel import Keel
 from evenkeel.planning.llfd import Llfd
+from evenkeel.planning.lptf import Lptf
 from evenkeel.planning.min_mig import MinMig
 from evenkeel.planning.min_table import MinTable
 from evenkeel.planning.mixed import Mixed
@@ -21,6 +26,7 @@ from evenkeel.planning.redist import Redist
 from evenkeel.planning.scan import Scan
 from evenkeel.planning.snapshot import LoadSnapshot
 from evenkeel.planning.stay_put import StayPut
+from evenkeel.planning.uhlb import Uhlb
 from evenkeel.planning.validate import validate
 
 if TYPE_CHECKING:
@@ -31,13 +37,19 @@ if TYPE_CHECKING:
 __all__ = [
     "PLANNERS",
     "Balance",
+    "Clb",
     "ConsistentHash",
+    "DlbH",
+    "DlbL",
+    "Elb",
     "Exact",
+    "Flux",
     "Ftlb",
     "Items",
     "Keel",
     "Llfd",
     "LoadSnapshot",
+    "Lptf",
     "MinMig",
     "MinTable",
     "Mixed",
@@ -50,6 +62,7 @@ __all__ = [
     "Redist",
     "Scan",
     "StayPut",
+    "Uhlb",
     "make_planner",
     "plan",
     "validate",
@@ -59,7 +72,14 @@ PLANNERS: dict[str, type[Planner]] = {
     planner.name: planner
     for planner in (
         StayPut,
+        Uhlb,
         ConsistentHash,
+        Lptf,
+        Flux,
+        Elb,
+        Clb,
+        DlbH,
+        DlbL,
         Scan,
         Redist,
         Readj,

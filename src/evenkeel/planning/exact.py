@@ -68,7 +68,8 @@ class Exact(Planner):
         chosen = np.flatnonzero((items.loads > 0) | (items.homes >= problem.channels))
         loads = items.channel_loads(np.minimum(items.homes, problem.channels - 1), problem.channels)
         if not len(chosen) or (not problem.resizes and np.ptp(loads) == 0):
-            return Proposal(problem.table, ("The channels are perfectly even already.",))
+            table = items.table_with(items.homes, problem.channels)
+            return Proposal(table, ("The channels are perfectly even already.",))
         size = len(chosen) * problem.channels
         if size > self.max_choices:
             raise InvalidArgumentError(

@@ -123,9 +123,9 @@ class Items:
     def table_with(self, homes: NDArray[np.int32], channels: int) -> RoutingTable:
         """Give the table that puts every item on its channel in ``homes``; the one in force where nothing changes.
 
-        A key is pinned only if it, or a backup of it, is not where its slot's is. Backups stay where they are; where one
-        becomes the active copy, the former active copy becomes a backup (a switch of roles); those on vanished channels
-        are gone. Splits stay, without their vanished channels.
+        A key is pinned only if it, or a backup of it, is not where its slot's is. Backups stay where they are; where
+        one becomes the active copy, the former active copy becomes a backup (a switch of roles); those on vanished
+        channels are gone. Splits stay, without their vanished channels.
         """
         homes = np.asarray(homes, np.int32)
         if channels == self.table.channels and np.array_equal(homes, self.homes):
@@ -173,9 +173,9 @@ class Items:
         """Which keys have backups on other channels than their slot has."""
         own = backups.take(np.arange(self.slots, len(self)))
         of_slot = backups.take(self.slot_of[self.slots :])
-        pairs = [(lists.rows << 32) | lists.channels for lists in (own, of_slot)]
+        mine, theirs = ((lists.rows << 32) | lists.channels for lists in (own, of_slot))
         differ = np.zeros(len(self.key_hashes), np.bool_)
-        differ[np.setxor1d(*pairs) >> 32] = True
+        differ[np.setxor1d(mine, theirs) >> 32] = True
         return differ
 
     def backups(self) -> Ragged:
