@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from benchmarks.measure import time_together
+from benchmarks.workloads import zipf_keys
 from evenkeel.planning import LoadSnapshot, Problem
 from evenkeel.planning.clb import Clb
 from evenkeel.planning.dlb import DlbH, DlbL
@@ -18,7 +18,7 @@ SLOTS = 4096
 def cases(quick):
     """(label, callable, target in ms) for each planner; the first call compiles."""
     keys = 100_000 if quick else 1_000_000
-    skewed = Problem((zipf_snapshot(keys),), skewed_table(), CHANNELS)
+    skewed = Problem((zipf_keys(keys),), skewed_table(), CHANNELS)
     day = Problem(tuple(waves(slots=1000, windows=24)), RoutingTable.even(32, 1000), 32)
     dealt = {
         "lptf": Lptf(),
@@ -40,13 +40,6 @@ def cases(quick):
     ]
 
 
-def zipf_snapshot(keys, exponent=0.8):
-    rng = np.random.default_rng(0)
-    hashes = np.unique(rng.integers(-(2**63), 2**63 - 1, keys + 100, dtype=np.int64))[:keys]
-    counts = 1e6 / rng.permutation(np.arange(1.0, keys + 1)) ** exponent
-    return LoadSnapshot.of_keys(hashes, counts, slots=SLOTS, state_bytes=rng.integers(1, 10_000, keys))
-
-
 def skewed_table():
     """Low channels have many slots, high ones few: a relative standard deviation of some 120 %."""
     return RoutingTable(np.random.default_rng(1).integers(0, CHANNELS, SLOTS) ** 2 // CHANNELS, CHANNELS)
@@ -59,11 +52,3 @@ def waves(slots, windows):
     for window in range(windows):
         loads = size * (1 + 0.5 * np.sin(window / 4 + np.arange(slots) % 7)) * rng.uniform(0.5, 1.5, slots)
         yield LoadSnapshot(loads, loads, loads.astype(np.int64), [], [], [], [])
-
-
-if __name__ == "__main__":
-    made = cases(quick=False)
-    timings = time_together(5, **{label: run for label, run, _ in made})
-    for label, _, target in made:
-        timing = timings[label]
-        print(f"{label:<64}{timing.median * 1e3:>8.1f} ms  (target {target} ms, spread {timing.spread:.0%})")

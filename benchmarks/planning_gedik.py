@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from benchmarks.measure import time_together
 from evenkeel.hashing import hash_keys
 from evenkeel.metrics import ResourceProfile
 from evenkeel.planning import LoadSnapshot, Problem
@@ -42,19 +41,3 @@ def cases(quick: bool) -> list[tuple[str, Callable[[], object], float | None]]:
         label = f"readj, σ = 0.008, quadratic computation (LQL), N {before} → {CHANNELS}"
         found.append((label, partial(quadratic.propose, problem), None))
     return found
-
-
-def run(quick: bool) -> list[dict[str, object]]:
-    listed = cases(quick)
-    timings = time_together(5 if quick else 15, **{label: call for label, call, _ in listed})
-    return [
-        {
-            "what": label,
-            "value": timings[label].median * 1e3,
-            "unit": "ms",
-            "target": f"<= {limit:g} ms" if limit else "",
-            "met": timings[label].median * 1e3 <= limit if limit else None,
-            "spread": timings[label].spread,
-        }
-        for label, _, limit in listed
-    ]

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from evenkeel.planning import LoadSnapshot, Problem
+from benchmarks.workloads import zipf_keys
+from evenkeel.planning import Problem
 from evenkeel.planning.ftlb import Ftlb
 from evenkeel.planning.llfd import Llfd
 from evenkeel.planning.min_table import MinTable
@@ -20,7 +19,7 @@ SLOTS = 4096
 def cases(quick):
     """(label, callable, target in ms) for each planner; the first call compiles."""
     keys = 100_000 if quick else 1_000_000
-    snapshot = zipf_snapshot(keys)
+    snapshot = zipf_keys(keys)
     table = RoutingTable.even(CHANNELS, SLOTS)
     picked = snapshot.key_hashes[:: keys // 10_000]
     pinned = table.with_pins(picked, picked // SLOTS % CHANNELS)
@@ -41,11 +40,3 @@ def cases(quick):
         )
         for label, (planner, before) in problems.items()
     ]
-
-
-def zipf_snapshot(keys, exponent=0.8):
-    """Zipf as in the FTLB paper's Figure 9; state is independent of cost."""
-    rng = np.random.default_rng(0)
-    hashes = np.unique(rng.integers(-(2**63), 2**63 - 1, keys + 100, dtype=np.int64))[:keys]
-    counts = np.ceil(1e6 / rng.permutation(np.arange(1.0, keys + 1)) ** exponent)
-    return LoadSnapshot.of_keys(hashes, counts, slots=SLOTS, state_bytes=rng.integers(1, 10_000, keys))

@@ -179,11 +179,3 @@ def histogram_rows(items):
                 "ratio": error / peer_error,
                 "peer": f"{KLL}, k 200 ({len(peer.serialize())} bytes): {peer_error:.4f}",
             }
-
-
-if __name__ == "__main__":
-    for row in run(quick=False):
-        print(
-            f"{row['what']:<88}{row['value']:>9.4g} {row['unit']:<12}{row['ratio']:>8.3g} x {row['peer']}"
-            + (f"  (spread {row['spread']:.0%})" if "spread" in row else "")
-        )

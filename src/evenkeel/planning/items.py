@@ -173,9 +173,9 @@ class Items:
         """Which keys have backups on other channels than their slot has."""
         own = backups.take(np.arange(self.slots, len(self)))
         of_slot = backups.take(self.slot_of[self.slots :])
-        mine, theirs = ((lists.rows << 32) | lists.channels for lists in (own, of_slot))
-        differ = np.zeros(len(self.key_hashes), np.bool_)
-        differ[np.setxor1d(mine, theirs) >> 32] = True
+        differ = own.lengths != of_slot.lengths
+        theirs = np.sort((of_slot.rows << 32) | of_slot.channels, kind="stable")
+        differ[own.rows[~contains(theirs, (own.rows << 32) | own.channels)]] = True
         return differ
 
     def backups(self) -> Ragged:
