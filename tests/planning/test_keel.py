@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from benchmarks import workloads
+from benchmarks.pareto import OTHERS, compare
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -194,3 +196,25 @@ def test_it_says_why_it_stopped(options, said):
 def test_impossible_options_are_refused(options):
     with pytest.raises(InvalidArgumentError):
         Keel(**options)
+
+
+WORKLOADS = {
+    "a growing ring": lambda: workloads.gedik(20_000, 1.0, 9, 10),
+    "a shrinking ring": lambda: workloads.gedik(20_000, 0.8, 12, 10),
+    "Gaussian substreams": lambda: workloads.substreams("gaussian", windows=6),
+    "Zipf substreams": lambda: workloads.substreams("zipf", windows=6),
+    "windows by length": lambda: workloads.length_windows(1.5),
+    "log-normal keys": lambda: workloads.lognormal(2.245, 1.133, 1_100),
+    "a table that was even before the drift": lambda: workloads.drifted(2_000),
+}
+
+
+@pytest.mark.parametrize("workload", WORKLOADS.values(), ids=WORKLOADS.keys())
+def test_with_the_bytes_of_any_other_planner_it_is_at_least_as_even(workload):
+    """On or below the front of imbalance against moved state, on the workloads of the papers."""
+    given_ = workload()
+    average = given_.snapshots[-1].total() / given_.channels
+    for name in OTHERS:
+        other, keel = compare(given_, name)
+        assert keel.movement.state_bytes <= other.movement.state_bytes, name
+        assert keel.after.imbalance <= other.after.imbalance + 1e-4 * average, name

@@ -11,8 +11,8 @@ import numpy as np
 
 from evenkeel.errors import EvenkeelError
 from evenkeel.metrics import skewness
+from evenkeel.planning import LoadSnapshot, plan
 from evenkeel.routing import RoutingTable
-from evenkeel.routing.routers import OffGreedy
 from evenkeel.spark.columns import with_channel
 from evenkeel.spark.placement import repartition_by_channel
 
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 __all__ = ["DemoResult", "run"]
+
+_TRACKED = 1000  # hot words that are measured one by one; the others are measured by slot
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +37,10 @@ class DemoResult:
     skewness_by_table: float
     hottest_share: float
     distinct_words: int
+    planner: str
+    moves: int
+    moved_percent: float
+    reasons: list[str]
 
     @property
     def bound_note(self) -> str:
@@ -50,7 +56,7 @@ class DemoResult:
 
 
 def run(
-    rows: int, keys: int, skew: float, channels: int, pins: int, progress: Callable[[str], None] = lambda _: None
+    rows: int, keys: int, skew: float, channels: int, planner: str, progress: Callable[[str], None] = lambda _: None
 ) -> DemoResult:
     """Place a Zipf stream of words by hash and by table, on Spark, and measure where the rows landed."""
     spark = _session()
@@ -63,7 +69,9 @@ def run(
         by_hash = _landed(words, even)
         progress("Measuring the load of every word …")
         hashes, counts = _histogram(words)
-        table = _pin_hottest(even, hashes, counts, pins)
+        window = LoadSnapshot.of_keys(hashes, counts, slots=even.slots, track=_TRACKED)
+        made = plan(planner, window, even)
+        table = made.table
         progress("Placing them by table …")
         by_table = _landed(words, table)
         progress("Counting words in the placed partitions, and by Spark's own groupBy …")
@@ -78,6 +86,10 @@ def run(
             skewness(by_table),
             float(counts.max() / counts.sum()),
             distinct,
+            planner,
+            made.movement.moves,
+            made.movement.percent,
+            list(made.reasons),
         )
     finally:
         spark.stop()
@@ -134,15 +146,6 @@ def _histogram(words: DataFrame) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
     counts = words.groupBy(F.xxhash64("word").alias("hash")).count().toArrow()
     return counts["hash"].to_numpy(), counts["count"].to_numpy()
-
-
-def _pin_hottest(table: RoutingTable, hashes: NDArray[np.int64], counts: NDArray[np.int64], pins: int) -> RoutingTable:
-    """Give the hottest words places of their own, greedily, on top of what the other words bring to each channel."""
-    hottest = np.argsort(-counts, kind="stable")[:pins]
-    rest = np.ones(len(hashes), bool)
-    rest[hottest] = False
-    base = np.bincount(table.route(hashes[rest]), weights=counts[rest], minlength=table.channels).astype(np.int64)
-    return OffGreedy(table.channels).fit(hashes[hottest], counts[hottest], loads=base).pins_on(table)
 
 
 def _check_counts(words: DataFrame, table: RoutingTable) -> int:

@@ -35,13 +35,9 @@ class OffGreedy(Router):
     def __init__(self, channels: int, *, sources: int = 1, seed: int = 0) -> None:
         super().__init__(channels, sources=sources, seed=seed)
         self.table: RoutingTable | None = None
-        self._pins = np.empty(0, np.int64), np.empty(0, np.int32)
 
-    def fit(self, keys: Any, counts: ArrayLike | None = None, *, loads: ArrayLike | None = None) -> OffGreedy:
-        """Learn the distribution: all tuples' keys, or distinct keys with their counts.
-
-        ``loads`` is what the channels carry already; nothing by default.
-        """
+    def fit(self, keys: Any, counts: ArrayLike | None = None) -> OffGreedy:
+        """Learn the distribution: all tuples' keys, or distinct keys with their counts."""
         hashes = as_hashes(keys)
         if counts is None:
             distinct, numbers = np.unique(hashes, return_counts=True)
@@ -54,15 +50,9 @@ class OffGreedy(Router):
 
         by_count = np.argsort(-numbers, kind="stable")
         places = np.empty(len(distinct), np.int32)
-        carried = np.zeros(self.channels, np.int64) if loads is None else np.array(loads, np.int64)
-        _kernels.deal_by_weight(numbers[by_count], carried, places)
-        self._pins = distinct[by_count], places
-        self.table = self.pins_on(RoutingTable.even(self.channels))
+        _kernels.deal_by_weight(numbers[by_count], np.zeros(self.channels, np.int64), places)
+        self.table = RoutingTable.even(self.channels).with_pins(distinct[by_count], places)
         return self
-
-    def pins_on(self, table: RoutingTable) -> RoutingTable:
-        """Give ``table`` with the keys that were learnt pinned to their places."""
-        return table.with_pins(*self._pins)
 
     def _route(self, hashes: NDArray[np.int64], sources: NDArray[np.int64], out: NDArray[np.int32]) -> None:  # noqa: ARG002
         if self.table is None:
