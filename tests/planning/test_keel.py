@@ -71,22 +71,30 @@ def test_the_search_keeps_its_books(instance):
     """Totals, spent bytes and lists are what a recount finds."""
     windows, table, channels = instance
     search = Search(Problem(tuple(windows), table, channels), {"costs": 1.0, "counts": 0.5}, max_pins=100)
+    fixed = search.board.totals.copy()
+    placed = search.board.homes >= 0
+    np.subtract.at(fixed, search.board.homes[placed], search.board.loads[placed])
     search.place_homeless(1.0)
-    search.relieve(search.limits(target=1.0))
-    search.cheapen(1.0)
-    recount = np.zeros_like(search.totals)
-    np.add.at(recount, search.homes, search.loads)
-    for k, measure in enumerate(["costs", "counts"]):
-        items_fixed = search.parts[k].fixed_for(channels) * search.scale[k]
-        np.testing.assert_allclose(search.totals[:, k], recount[:, k] + items_fixed, atol=1e-9)
-        assert measure
-    offsets, backups = search.backups
-    paid = sum(
-        int(search.state[i])
-        for i in range(len(search.homes))
-        if search.homes[i] != search.origins[i] and search.homes[i] not in backups[offsets[i] : offsets[i + 1]]
-    )
-    assert search.spent == paid
+    search.descend(search.limits(target=1.0))
+    board = search.board
+    recount = fixed.copy()
+    np.add.at(recount, board.homes, board.loads)
+    np.testing.assert_allclose(board.totals, recount, atol=1e-9)
+    sent = [
+        board.homes[i] != board.origins[i]
+        and board.homes[i] not in board.backups[board.offsets[i] : board.offsets[i + 1]]
+        for i in range(len(board.homes))
+    ]
+    assert search.spent == board.state[sent].sum()
+    listed = []
+    for channel in range(channels):
+        item = board.first[channel]
+        while item >= 0:
+            assert board.homes[item] == channel
+            listed.append(int(item))
+            item = board.after[item]
+    assert len(set(listed)) == len(listed)
+    assert set(np.flatnonzero(board.loads.max(axis=1) > 0)) <= set(listed)
 
 
 def test_two_hot_keys_on_one_channel_are_parted():

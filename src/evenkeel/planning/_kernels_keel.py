@@ -1,16 +1,19 @@
-"""Compiled local search of the planner keel.
+"""Compiled local search of the planner keel, on the arrays of a :class:`evenkeel.planning.keel_search.Board`.
 
-``loads`` is items × resources, scaled so that an even share of a channel is the resource's weight; ``pressure`` of a
-channel is its largest load over the resources. The items of a channel are a linked list: ``first[channel]``,
-``after[item]``, ``prior[item]``, ended by -1.
+What is called for every item takes plain arrays: passing the whole board down costs several times the work itself.
 """
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel._kernels.compile import compiled
+
+if TYPE_CHECKING:
+    from evenkeel.planning.keel_search import Board
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -22,6 +25,7 @@ SLACK = 1e-7  # of a fair share: less than this is not worth a move
 
 @compiled
 def pressure_of(totals: Floats, channel: int) -> float:
+    """A channel's largest load over the resources."""
     most = totals[channel, 0]
     for k in range(1, totals.shape[1]):
         most = max(most, totals[channel, k])
@@ -29,7 +33,8 @@ def pressure_of(totals: Floats, channel: int) -> float:
 
 
 @compiled
-def pressure_with(totals: Floats, channel: int, loads: Floats, item: int, sign: float) -> float:
+def pressure_with(totals: Floats, loads: Floats, channel: int, item: int, sign: float) -> float:
+    """The same with one item more (``sign`` 1) or less (-1)."""
     most = -np.inf
     for k in range(totals.shape[1]):
         most = max(most, totals[channel, k] + sign * loads[item, k])
@@ -37,7 +42,8 @@ def pressure_with(totals: Floats, channel: int, loads: Floats, item: int, sign: 
 
 
 @compiled
-def pressure_exchanged(totals: Floats, channel: int, loads: Floats, leaving: int, coming: int) -> float:
+def pressure_exchanged(totals: Floats, loads: Floats, channel: int, leaving: int, coming: int) -> float:
+    """The same with one item for another."""
     most = -np.inf
     for k in range(totals.shape[1]):
         most = max(most, totals[channel, k] - loads[leaving, k] + loads[coming, k])
@@ -59,77 +65,68 @@ def extremes(totals: Floats) -> tuple[int, int]:
 
 
 @compiled
-def unlink(item: int, channel: int, first: Ints, after: Ints, prior: Ints) -> None:
-    if prior[item] == NOTHING:
-        first[channel] = after[item]
+def unlink(board: Board, item: int, channel: int) -> None:
+    """Take an item out of a channel's list."""
+    if board.prior[item] == NOTHING:
+        board.first[channel] = board.after[item]
     else:
-        after[prior[item]] = after[item]
-    if after[item] != NOTHING:
-        prior[after[item]] = prior[item]
+        board.after[board.prior[item]] = board.after[item]
+    if board.after[item] != NOTHING:
+        board.prior[board.after[item]] = board.prior[item]
 
 
 @compiled
-def link(item: int, channel: int, first: Ints, after: Ints, prior: Ints) -> None:
-    after[item] = first[channel]
-    prior[item] = NOTHING
-    if first[channel] != NOTHING:
-        prior[first[channel]] = item
-    first[channel] = item
+def link(board: Board, item: int, channel: int) -> None:
+    """Put an item into a channel's list."""
+    board.after[item] = board.first[channel]
+    board.prior[item] = NOTHING
+    if board.first[channel] != NOTHING:
+        board.prior[board.first[channel]] = item
+    board.first[channel] = item
 
 
 @compiled
-def put(
-    item: int, target: int, loads: Floats, homes: Channels, totals: Floats, first: Ints, after: Ints, prior: Ints
-) -> None:
+def put(board: Board, item: int, target: int) -> None:
     """Move an item, whether it has a channel yet or not."""
-    source = homes[item]
-    if source < len(totals) and source != NOTHING:
-        unlink(item, source, first, after, prior)
-        for k in range(totals.shape[1]):
-            totals[source, k] -= loads[item, k]
-    link(item, target, first, after, prior)
-    for k in range(totals.shape[1]):
-        totals[target, k] += loads[item, k]
-    homes[item] = target
+    source = board.homes[item]
+    if source != NOTHING:
+        unlink(board, item, source)
+        for k in range(board.totals.shape[1]):
+            board.totals[source, k] -= board.loads[item, k]
+    link(board, item, target)
+    for k in range(board.totals.shape[1]):
+        board.totals[target, k] += board.loads[item, k]
+    board.homes[item] = target
 
 
 @compiled
-def is_backup(item: int, channel: int, offsets: Ints, backups: Channels) -> bool:
-    found = False
-    for at in range(offsets[item], offsets[item + 1]):
-        found |= backups[at] == channel
-    return found
-
-
-@compiled
-def bytes_at(item: int, channel: int, origins: Channels, state: Ints, offsets: Ints, backups: Channels) -> int:
+def bytes_at(state: Ints, origins: Channels, offsets: Ints, backups: Channels, item: int, channel: int) -> int:
     """What it costs that an item ends on ``channel``: nothing where it came from or where it has a backup."""
-    if origins[item] == channel or is_backup(item, channel, offsets, backups):
-        return 0
-    return state[item]
+    free = origins[item] == channel
+    for at in range(offsets[item], offsets[item + 1]):
+        free |= backups[at] == channel
+    return 0 if free else state[item]
 
 
 @compiled
-def place_homeless(
-    order: Ints,
-    loads: Floats,
-    homes: Channels,
-    totals: Floats,
-    first: Ints,
-    after: Ints,
-    prior: Ints,
-    offsets: Ints,
-    backups: Channels,
-    target: float,
-) -> None:
-    """Give items whose channel vanished to a backup under ``target``, else to the emptiest channel."""
+def cost_at(board: Board, item: int, channel: int) -> int:
+    """The same, for callers that are not in a hurry."""
+    return bytes_at(board.state, board.origins, board.offsets, board.backups, item, channel)
+
+
+@compiled
+def place_homeless(board: Board, order: Ints, target: float) -> int:
+    """Give items whose channel vanished to a backup under ``target``, else to the emptiest channel; give the bytes."""
+    spent = 0
     for i in range(len(order)):
         item = order[i]
-        _, chosen = extremes(totals)
-        for at in range(offsets[item], offsets[item + 1]):
-            if pressure_with(totals, backups[at], loads, item, 1.0) <= target:
-                chosen = backups[at]
-        put(item, chosen, loads, homes, totals, first, after, prior)
+        _, chosen = extremes(board.totals)
+        for at in range(board.offsets[item], board.offsets[item + 1]):
+            if pressure_with(board.totals, board.loads, board.backups[at], item, 1.0) <= target:
+                chosen = np.int64(board.backups[at])
+        put(board, item, chosen)
+        spent += cost_at(board, item, chosen)
+    return spent
 
 
 @compiled
@@ -145,40 +142,30 @@ def is_better(gain: float, cost: int, best_gain: float, best_cost: int, stride: 
 
 @compiled
 def best_move(
-    fullest: int,
-    emptiest: int,
-    target: float,
-    spare: int,
-    stride: float,
-    loads: Floats,
-    state: Ints,
-    origins: Channels,
-    totals: Floats,
-    first: Ints,
-    after: Ints,
-    offsets: Ints,
-    backups: Channels,
+    board: Board, fullest: int, emptiest: int, target: float, spare: int, stride: float
 ) -> tuple[int, int, int]:
     """The item, its new channel and the bytes of the move that relieves ``fullest`` most per byte; -1 if none does."""
+    totals, loads, after = board.totals, board.loads, board.after
+    state, origins, offsets, backups = board.state, board.origins, board.offsets, board.backups
     now = pressure_of(totals, fullest)
     found, found_channel, found_gain, found_cost = NOTHING, NOTHING, 0.0, 0
-    item = first[fullest]
+    item = board.first[fullest]
     while item != NOTHING:
-        leaves = pressure_with(totals, fullest, loads, item, -1.0)
+        leaves = pressure_with(totals, loads, fullest, item, -1.0)
         if leaves < now - SLACK:
-            before = bytes_at(item, fullest, origins, state, offsets, backups)
+            before = bytes_at(state, origins, offsets, backups, item, fullest)
             # The emptiest channel, where it came from, and where its backups are.
             for option in range(2 + offsets[item + 1] - offsets[item]):
                 channel = emptiest
                 if option == 1:
-                    channel = origins[item]
+                    channel = np.int64(origins[item])
                 elif option > 1:
-                    channel = backups[offsets[item] + option - 2]
+                    channel = np.int64(backups[offsets[item] + option - 2])
                 if channel == fullest or channel >= len(totals):
                     continue
-                arrives = pressure_with(totals, channel, loads, item, 1.0)
+                arrives = pressure_with(totals, loads, channel, item, 1.0)
                 gain = now - max(leaves, arrives, target)
-                cost = bytes_at(item, channel, origins, state, offsets, backups) - before
+                cost = bytes_at(state, origins, offsets, backups, item, channel) - before
                 helps = arrives < now - SLACK and gain > SLACK and cost <= spare
                 if helps and (found == NOTHING or is_better(gain, cost, found_gain, found_cost, stride)):
                     found, found_channel, found_gain, found_cost = item, channel, gain, cost
@@ -187,7 +174,7 @@ def best_move(
 
 
 @compiled
-def members(channel: int, first: Ints, after: Ints, key: Floats) -> Ints:
+def members(first: Ints, after: Ints, channel: int, key: Floats) -> Ints:
     """The items of a channel by ascending ``key``."""
     count = 0
     item = first[channel]
@@ -204,205 +191,117 @@ def members(channel: int, first: Ints, after: Ints, key: Floats) -> Ints:
 
 @compiled
 def best_swap(
-    fullest: int,
-    target: float,
-    spare: int,
-    stride: float,
-    partners: int,
-    loads: Floats,
-    state: Ints,
-    origins: Channels,
-    totals: Floats,
-    first: Ints,
-    after: Ints,
-    offsets: Ints,
-    backups: Channels,
+    board: Board, fullest: int, target: float, spare: int, stride: float, partners: int
 ) -> tuple[int, int, int]:
-    """The two items and the bytes of the exchange that brings ``fullest`` nearest to ``target``; -1 if none helps.
+    """The two items and the bytes of the exchange that relieves ``fullest`` most per byte; -1 if none helps.
 
     Tried with the ``partners`` emptiest channels. For each item of the fullest channel, only the partner's items next
     to the ideal difference are looked at: O(n log n) for n items.
     """
+    totals, loads, first, after = board.totals, board.loads, board.first, board.after
     now = pressure_of(totals, fullest)
-    hottest = 0
-    for k in range(1, totals.shape[1]):
-        if totals[fullest, k] > totals[fullest, hottest]:
-            hottest = k
+    hottest = np.argmax(totals[fullest])
     key = loads[:, hottest].copy()
-    mine = members(fullest, first, after, key)
-    pressures = np.empty(len(totals))
-    for channel in range(len(totals)):
-        pressures[channel] = pressure_of(totals, channel)
+    mine = members(first, after, fullest, key)
+    pressures = np.array([pressure_of(totals, channel) for channel in range(len(totals))])
     nearest = np.argsort(pressures)[:partners]
     found, found_other, found_gain, found_cost = NOTHING, NOTHING, 0.0, 0
     for p in range(len(nearest)):
         channel = nearest[p]
         if channel == fullest:
             continue
-        theirs = members(channel, first, after, key)
-        # A difference of half the gap evens the two out; one that just reaches the target may cost less.
-        wanted = (now - totals[channel, hottest]) / 2
+        theirs = members(first, after, channel, key)
+        wanted = (now - totals[channel, hottest]) / 2  # half the gap evens the two out
         for a in range(len(mine)):
             item = mine[a]
             at = np.searchsorted(key[theirs], key[item] - wanted)
             for b in range(max(at - 1, 0), min(at + 2, len(theirs))):
                 other = theirs[b]
                 worse = max(
-                    pressure_exchanged(totals, fullest, loads, item, other),
-                    pressure_exchanged(totals, channel, loads, other, item),
+                    pressure_exchanged(totals, loads, fullest, item, other),
+                    pressure_exchanged(totals, loads, channel, other, item),
                 )
                 gain = now - max(worse, target)
-                cost = (
-                    bytes_at(item, channel, origins, state, offsets, backups)
-                    - bytes_at(item, fullest, origins, state, offsets, backups)
-                    + bytes_at(other, fullest, origins, state, offsets, backups)
-                    - bytes_at(other, channel, origins, state, offsets, backups)
-                )
-                helps = worse < now - SLACK and gain > SLACK and cost <= spare
-                if helps and (found == NOTHING or is_better(gain, cost, found_gain, found_cost, stride)):
+                if worse >= now - SLACK or gain <= SLACK:
+                    continue
+                cost = cost_at(board, item, channel) - cost_at(board, item, fullest)
+                cost += cost_at(board, other, fullest) - cost_at(board, other, channel)
+                if cost <= spare and (found == NOTHING or is_better(gain, cost, found_gain, found_cost, stride)):
                     found, found_other, found_gain, found_cost = item, other, gain, cost
     return found, found_other, found_cost
 
 
 @compiled
 def relieve(
-    target: float,
-    budget: int,
-    stride: float,
-    spent: int,
-    steps: int,
-    partners: int,
-    loads: Floats,
-    state: Ints,
-    origins: Channels,
-    homes: Channels,
-    totals: Floats,
-    first: Ints,
-    after: Ints,
-    prior: Ints,
-    offsets: Ints,
-    backups: Channels,
+    board: Board, target: float, budget: int, spent: int, stride: float, steps: int, partners: int
 ) -> tuple[int, int, int]:
     """Relieve the fullest channel, up to ``steps`` times; give the bytes spent, and the moves and swaps made."""
     moves, swaps = 0, 0
     while moves + swaps < steps:
-        fullest, emptiest = extremes(totals)
-        if pressure_of(totals, fullest) <= target + SLACK:
+        fullest, emptiest = extremes(board.totals)
+        if pressure_of(board.totals, fullest) <= target + SLACK:
             break
-        item, channel, cost = best_move(
-            fullest,
-            emptiest,
-            target,
-            budget - spent,
-            stride,
-            loads,
-            state,
-            origins,
-            totals,
-            first,
-            after,
-            offsets,
-            backups,
-        )
+        item, channel, cost = best_move(board, fullest, emptiest, target, budget - spent, stride)
         if item != NOTHING:
-            put(item, channel, loads, homes, totals, first, after, prior)
+            put(board, item, channel)
             moves += 1
         else:
-            item, other, cost = best_swap(
-                fullest,
-                target,
-                budget - spent,
-                stride,
-                partners,
-                loads,
-                state,
-                origins,
-                totals,
-                first,
-                after,
-                offsets,
-                backups,
-            )
+            item, other, cost = best_swap(board, fullest, target, budget - spent, stride, partners)
             if item == NOTHING:
                 break
-            channel = homes[other]
-            put(item, channel, loads, homes, totals, first, after, prior)
-            put(other, fullest, loads, homes, totals, first, after, prior)
+            channel = np.int64(board.homes[other])
+            put(board, item, channel)
+            put(board, other, fullest)
             swaps += 1
         spent += cost
     return spent, moves, swaps
 
 
 @compiled
-def cheapest_substitute(
-    item: int,
-    limit: float,
-    loads: Floats,
-    state: Ints,
-    origins: Channels,
-    homes: Channels,
-    totals: Floats,
-    first: Ints,
-    after: Ints,
-    offsets: Ints,
-    backups: Channels,
-) -> tuple[int, int, int]:
+def cheapest_substitute(board: Board, item: int, limit: float) -> tuple[int, int, int]:
     """If ``item`` went home: who could leave in its place, whereto, and for how many bytes; -1 if nobody could."""
-    home, away = np.int64(origins[item]), np.int64(homes[item])
+    totals, loads, after = board.totals, board.loads, board.after
+    state, origins, offsets, backups = board.state, board.origins, board.offsets, board.backups
+    home, away = np.int64(origins[item]), np.int64(board.homes[item])
     _, emptiest = extremes(totals)
     found, found_channel, found_cost = NOTHING, NOTHING, 0
-    other = first[home]
+    other = board.first[home]
     while other != NOTHING:
-        if pressure_exchanged(totals, home, loads, other, item) <= limit:
-            before = bytes_at(other, home, origins, state, offsets, backups)
+        if pressure_exchanged(totals, loads, home, other, item) <= limit:
+            before = bytes_at(state, origins, offsets, backups, other, home)
             for channel in (away, emptiest):
-                cost = bytes_at(other, channel, origins, state, offsets, backups) - before
+                cost = bytes_at(state, origins, offsets, backups, other, channel) - before
                 if channel == home or (found != NOTHING and cost >= found_cost):
                     continue
                 if channel == away:
-                    fits = pressure_exchanged(totals, away, loads, item, other) <= limit
+                    pressure = pressure_exchanged(totals, loads, away, item, other)
                 else:
-                    fits = pressure_with(totals, channel, loads, other, 1.0) <= limit
-                if fits:
+                    pressure = pressure_with(totals, loads, channel, other, 1.0)
+                if pressure <= limit:
                     found, found_channel, found_cost = other, channel, cost
         other = after[other]
     return found, found_channel, found_cost
 
 
 @compiled
-def cheapen(
-    order: Ints,
-    target: float,
-    loads: Floats,
-    state: Ints,
-    origins: Channels,
-    homes: Channels,
-    totals: Floats,
-    first: Ints,
-    after: Ints,
-    prior: Ints,
-    offsets: Ints,
-    backups: Channels,
-) -> int:
+def cheapen(board: Board, order: Ints, target: float) -> int:
     """Send moved items home where there is room, or where a cheaper one can leave instead; give the bytes saved."""
-    fullest, _ = extremes(totals)
-    limit = max(target, pressure_of(totals, fullest))
+    fullest, _ = extremes(board.totals)
+    limit = max(target, pressure_of(board.totals, fullest))
     saved = 0
     for i in range(len(order)):
         item = order[i]
-        home = origins[item]
-        paid = bytes_at(item, homes[item], origins, state, offsets, backups)
-        if home == homes[item] or home >= len(totals) or paid == 0:
+        home = np.int64(board.origins[item])
+        paid = cost_at(board, item, board.homes[item])
+        if home == board.homes[item] or home >= len(board.totals) or paid == 0:
             continue
-        if pressure_with(totals, home, loads, item, 1.0) <= limit:
-            put(item, home, loads, homes, totals, first, after, prior)
+        if pressure_with(board.totals, board.loads, home, item, 1.0) <= limit:
+            put(board, item, home)
             saved += paid
             continue
-        other, channel, cost = cheapest_substitute(
-            item, limit, loads, state, origins, homes, totals, first, after, offsets, backups
-        )
+        other, channel, cost = cheapest_substitute(board, item, limit)
         if other != NOTHING and cost < paid:
-            put(item, home, loads, homes, totals, first, after, prior)
-            put(other, channel, loads, homes, totals, first, after, prior)
+            put(board, item, home)
+            put(board, other, channel)
             saved += paid - cost
     return saved

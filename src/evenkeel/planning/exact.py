@@ -17,14 +17,17 @@ if TYPE_CHECKING:
 
 __all__ = ["Exact"]
 
+_PRICE = 1e-6  # fair shares of a channel that sending all state may cost in evenness
+
 
 @dataclass(frozen=True, slots=True)
 class Exact(Planner):
     """Find the optimum: the least imbalance for bounded bytes, or the fewest bytes for bounded imbalance.
 
     Every item (a slot, or a tracked or pinned key) with load is on exactly one channel. Without ``max_skewness``:
-    minimise the load of the fullest channel, sending at most ``budget_bytes``. With it: send as few bytes as possible
-    so that the fullest channel is at most ``max_skewness`` times the average. A switch to a backup sends nothing.
+    minimise the load of the fullest channel, sending at most ``budget_bytes``, and no more than that takes. With it:
+    send as few bytes as possible so that the fullest channel is at most ``max_skewness`` times the average. A switch to
+    a backup sends nothing.
 
     Parameters
     ----------
@@ -139,7 +142,8 @@ class _Programme:
         )
         constraints = [LinearConstraint(once, 1, 1), LinearConstraint(filled, -np.inf, -self.fixed)]
         highest = np.inf if options.max_skewness is None else options.max_skewness
-        goal = np.append(np.zeros(choices), 1.0)
+        # Of equally even plans the cheaper: a price far below what evenness is worth.
+        goal = np.append(_PRICE * self.costs.ravel(), 1.0)
         if options.max_skewness is not None:
             goal = np.append(self.costs.ravel(), 0.0)
         if options.budget_bytes is not None:

@@ -33,7 +33,7 @@ class Keel(Planner):
         The most state that may be sent; no limit by default. What a vanishing channel holds must be sent in any case.
     weights
         Resources to balance and how much they matter: ``"costs"``, ``"counts"``, ``"state_bytes"``. A resource with
-        weight w may reach 1/w times its average. Only ``"costs"`` by default.
+        weight w may reach W/w times its average, W being the largest weight. Only ``"costs"`` by default.
     max_pins
         The most keys, the costliest first, that may get a place of their own, besides those that have one.
     max_steps
@@ -79,12 +79,12 @@ class Keel(Planner):
         budget = NO_LIMIT if self.budget_bytes is None else max(self.budget_bytes, forced)
         limits = search.limits(target=target, budget=budget, steps=self.max_steps, time_limit_ms=self.time_limit_ms)
         search.run(limits)
-        table = search.items.table_with(search.homes, problem.channels)
+        table = search.items.table_with(search.board.homes, problem.channels)
         return Proposal(table, tuple(self._reasons(search, limits, forced)))
 
     def _reasons(self, search: Search, limits: Limits, forced: int) -> list[str]:
         """Say what was done and why it stopped."""
-        after, moves, swaps = search.fullest, search.moves, search.swaps
+        after, moves, swaps = search.board.fullest, search.moves, search.swaps
         said = []
         if forced:
             said.append(f"{forced:,} bytes were on channels that vanish.")
@@ -98,7 +98,7 @@ class Keel(Planner):
             said.append(f"{over} the limit of {self.max_steps} steps or of time was reached.")
         elif search.too_dear:
             said.append(f"{over} the budget of {limits.budget:,} bytes does not pay for more.")
-        elif float(search.loads.max(initial=0.0)) > limits.target:
+        elif float(search.board.loads.max(initial=0.0)) > limits.target:
             said.append(f"{over} its hottest key or slot alone exceeds what a channel may have, and cannot be divided.")
         else:
             said.append(f"{over} no move or exchange helps further.")

@@ -16,7 +16,8 @@ __all__ = ["StayPut"]
 class StayPut(Planner):
     """Move nothing, but for what a change in the number of channels forces.
 
-    New channels stay empty. The slots and pins of vanished channels go where a consistent-hash ring puts them.
+    New channels stay empty. The slots of vanished channels go where a consistent-hash ring puts them, and keys pinned
+    there go back to their slots.
     """
 
     name = "stay_put"

@@ -81,7 +81,7 @@ class Router(ABC):
 
 
 class StickyRouter(Router):
-    """A router that decides once for each key and remembers it: O(keys) memory, about 24 bytes for each.
+    """A router that decides once for each key and remembers it: O(keys) memory, 24 to 48 bytes for each.
 
     All sources must agree on the choices, so it is one router for all of them.
     """
