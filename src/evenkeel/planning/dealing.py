@@ -3,18 +3,65 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from evenkeel import metrics
 from evenkeel.errors import InvalidArgumentError
+from evenkeel.planning.base import Planner, Problem, Proposal
+from evenkeel.planning.items import Items
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from evenkeel.planning.items import Items
+    from evenkeel.routing import RoutingTable
 
-__all__ = ["check_keys", "check_not_negative", "deal", "deal_in_turn", "heaviest_first", "settle"]
+__all__ = [
+    "ThresholdPlanner",
+    "check_keys",
+    "check_not_negative",
+    "deal",
+    "deal_in_turn",
+    "heaviest_first",
+    "settle",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class ThresholdPlanner(Planner):
+    """A planner that acts when the relative standard deviation of the loads exceeds a threshold."""
+
+    measure = "relative_std_percent"
+    threshold: float = 0.0
+    keys: Literal["tracked", "pinned"] = "tracked"
+
+    def __post_init__(self) -> None:
+        check_not_negative("threshold", self.threshold)
+        check_keys(self.keys)
+
+    def propose(self, problem: Problem) -> Proposal:
+        """Settle what is on vanished channels; then, beyond the threshold, rebalance."""
+        items = Items.of(problem.latest, problem.table, self.keys)
+        homes, forced = settle(items, problem.channels)
+        loads = items.channel_loads(homes, problem.channels)
+        spread = metrics.relative_std_percent(loads)
+        reasons = [f"{forced} items were on channels that vanish."] if forced else []
+        if spread <= self.threshold:
+            reasons.append(f"The loads deviate by {spread:.1f} %, no more than the {self.threshold:g} % allowed.")
+        else:
+            reasons += self.rebalance(items, homes, loads)
+        return Proposal(items.table_with(homes, problem.channels), tuple(reasons))
+
+    @abstractmethod
+    def rebalance(self, items: Items, homes: NDArray[np.int32], loads: NDArray[np.float64]) -> list[str]:
+        """Change ``homes``, on which the channels carry ``loads``, and say why."""
+
+    def score(self, problem: Problem, table: RoutingTable) -> float:
+        """Measure the relative standard deviation of the loads, in percent."""
+        return metrics.relative_std_percent(problem.latest.per_channel(table))
 
 
 def heaviest_first(loads: NDArray[np.float64]) -> NDArray[np.int64]:

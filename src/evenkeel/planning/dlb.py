@@ -3,55 +3,33 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from evenkeel import metrics
 from evenkeel.planning import dealing
-from evenkeel.planning.base import Planner, Problem, Proposal
-from evenkeel.planning.items import Items
 
 if TYPE_CHECKING:
-    from evenkeel.routing import RoutingTable
+    from numpy.typing import NDArray
+
+    from evenkeel.planning.items import Items
 
 __all__ = ["DlbH", "DlbL"]
 
 
 @dataclass(frozen=True, slots=True)
-class _Dlb(Planner):
+class _Dlb(dealing.ThresholdPlanner):
     """Algorithm 1 of the paper; the two policies differ in the key that they take."""
 
-    measure = "relative_std_percent"
     heaviest: ClassVar[bool]
     threshold: float = 15.0
-    keys: Literal["tracked", "pinned"] = "tracked"
 
-    def __post_init__(self) -> None:
-        dealing.check_not_negative("threshold", self.threshold)
-        dealing.check_keys(self.keys)
-
-    def propose(self, problem: Problem) -> Proposal:
+    def rebalance(self, items: Items, homes: NDArray[np.int32], loads: NDArray[np.float64]) -> list[str]:
         """Move keys until the score is at most the threshold, or no move improves it."""
-        items = Items.of(problem.latest, problem.table, self.keys)
-        channels = problem.channels
-        homes, forced = dealing.settle(items, channels)
-        loads = items.channel_loads(homes, channels)
-        reasons = [f"{forced} items were on channels that vanish."] if forced else []
-        before = metrics.relative_std_percent(loads)
-        if before <= self.threshold:
-            reasons.append(f"The loads deviate by {before:.1f} %, no more than the {self.threshold:g} % allowed.")
-            return Proposal(items.table_with(homes, channels), tuple(reasons))
-        moves = self._even_out(items, homes, loads)
-        after = metrics.relative_std_percent(np.maximum(loads, 0.0))
-        reasons.append(f"{moves} steps bring the deviation of the loads from {before:.1f} % to {after:.1f} %.")
-        if after > self.threshold:
-            reasons.append(f"The {self.threshold:g} % asked for are out of reach: no single key improves them further.")
-        return Proposal(items.table_with(homes, channels), tuple(reasons))
-
-    def _even_out(self, items: Items, homes: np.ndarray, loads: np.ndarray) -> int:
         from evenkeel.planning import _kernels
 
+        before = metrics.relative_std_percent(loads)
         if self.heaviest:
             order = dealing.heaviest_first(items.loads)
         else:
@@ -59,11 +37,11 @@ class _Dlb(Planner):
         by_rank = homes[order]
         moves = _kernels.even_out(items.loads[order], by_rank, loads, float(self.threshold), self.heaviest)
         homes[order] = by_rank
-        return moves
-
-    def score(self, problem: Problem, table: RoutingTable) -> float:
-        """Measure the relative standard deviation of the loads, in percent."""
-        return metrics.relative_std_percent(problem.latest.per_channel(table))
+        after = metrics.relative_std_percent(np.maximum(loads, 0.0))
+        reasons = [f"{moves} steps bring the deviation of the loads from {before:.1f} % to {after:.1f} %."]
+        if after > self.threshold:
+            reasons.append(f"The {self.threshold:g} % asked for are out of reach: no single key improves them further.")
+        return reasons
 
 
 @dataclass(frozen=True, slots=True)

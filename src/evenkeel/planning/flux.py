@@ -7,19 +7,18 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from evenkeel import metrics
 from evenkeel.planning import dealing
-from evenkeel.planning.base import Planner, Problem, Proposal
-from evenkeel.planning.items import Items
 
 if TYPE_CHECKING:
-    from evenkeel.routing import RoutingTable
+    from numpy.typing import NDArray
+
+    from evenkeel.planning.items import Items
 
 __all__ = ["Flux"]
 
 
 @dataclass(frozen=True, slots=True)
-class Flux(Planner):
+class Flux(dealing.ThresholdPlanner):
     """Sort the channels by load, pair the i-th fullest with the i-th emptiest, and even out each pair.
 
     Within a pair the items of the fuller channel move, the heaviest first, as long as they fit into half of what is
@@ -58,39 +57,20 @@ class Flux(Planner):
     """
 
     name = "flux"
-    measure = "relative_std_percent"
-    threshold: float = 0.0
     keys: Literal["tracked", "pinned"] = "pinned"
 
-    def __post_init__(self) -> None:
-        dealing.check_not_negative("threshold", self.threshold)
-        dealing.check_keys(self.keys)
-
-    def propose(self, problem: Problem) -> Proposal:
+    def rebalance(self, items: Items, homes: NDArray[np.int32], loads: NDArray[np.float64]) -> list[str]:
         """Even out each pair once."""
-        items = Items.of(problem.latest, problem.table, self.keys)
-        channels = problem.channels
-        homes, forced = dealing.settle(items, channels)
-        loads = items.channel_loads(homes, channels)
-        reasons = [f"{forced} items were on channels that vanish."] if forced else []
-        spread = metrics.relative_std_percent(loads)
-        if spread <= self.threshold:
-            reasons.append(f"The loads deviate by {spread:.1f} %, no more than the {self.threshold:g} % allowed.")
-            return Proposal(items.table_with(homes, channels), tuple(reasons))
-        fullest_first = np.argsort(-loads, kind="stable")
-        givers, takers = fullest_first[: channels // 2], fullest_first[::-1][: channels // 2]
-        partner = np.zeros(channels, np.int32)
-        partner[givers] = takers
-        room = np.zeros(channels)
-        room[givers] = (loads[givers] - loads[takers]) / 2
-        leaves = np.zeros(len(items), np.bool_)
         from evenkeel.planning import _kernels
 
+        pairs = len(loads) // 2
+        fullest_first = np.argsort(-loads, kind="stable")
+        givers, takers = fullest_first[:pairs], fullest_first[::-1][:pairs]
+        partner = np.zeros(len(loads), np.int32)
+        partner[givers] = takers
+        room = np.zeros(len(loads))
+        room[givers] = (loads[givers] - loads[takers]) / 2
+        leaves = np.zeros(len(items), np.bool_)
         _kernels.shed(dealing.heaviest_first(items.loads), items.loads, homes, room, np.inf, True, leaves)
         homes[leaves] = partner[homes[leaves]]
-        reasons.append(f"{int(leaves.sum())} items move within {len(givers)} pairs of a full and an empty channel.")
-        return Proposal(items.table_with(homes, channels), tuple(reasons))
-
-    def score(self, problem: Problem, table: RoutingTable) -> float:
-        """Measure the relative standard deviation of the loads, in percent."""
-        return metrics.relative_std_percent(problem.latest.per_channel(table))
+        return [f"{int(leaves.sum())} items move within {pairs} pairs of a full and an empty channel."]

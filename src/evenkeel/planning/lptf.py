@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
-import numpy as np
-
-from evenkeel import metrics
 from evenkeel.planning import dealing
-from evenkeel.planning.base import Planner, Problem, Proposal
-from evenkeel.planning.items import Items
 
 if TYPE_CHECKING:
-    from evenkeel.routing import RoutingTable
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from evenkeel.planning.items import Items
 
 __all__ = ["Lptf"]
 
 
 @dataclass(frozen=True, slots=True)
-class Lptf(Planner):
+class Lptf(dealing.ThresholdPlanner):
     """Deal everything out again: the heaviest first, each to the channel that is then least loaded.
 
     Also known as the off-line greedy: what one would do who knew all loads beforehand and had no state to move. It is
@@ -55,36 +53,10 @@ class Lptf(Planner):
     """
 
     name = "lptf"
-    measure = "relative_std_percent"
-    threshold: float = 0.0
-    keys: Literal["tracked", "pinned"] = "tracked"
 
-    def __post_init__(self) -> None:
-        dealing.check_not_negative("threshold", self.threshold)
-        dealing.check_keys(self.keys)
-
-    def propose(self, problem: Problem) -> Proposal:
+    def rebalance(self, items: Items, homes: NDArray[np.int32], loads: NDArray[np.float64]) -> list[str]:
         """Deal all items that have a load."""
-        items = Items.of(problem.latest, problem.table, self.keys)
-        channels = problem.channels
-        homeless = items.homes >= channels
-        if not homeless.any():
-            spread = metrics.relative_std_percent(items.channel_loads(items.homes, channels))
-            if spread <= self.threshold:
-                return Proposal(
-                    items.table_with(items.homes, channels),
-                    (f"The loads deviate by {spread:.1f} %, no more than the {self.threshold:g} % allowed.",),
-                )
-        homes = items.homes.astype(np.int32)
         order = dealing.heaviest_first(items.loads)
-        dealing.deal(order, items.loads, items.fixed_for(channels), homes)
-        dealing.deal_in_turn(items, homeless, homes, channels)
+        dealing.deal(order, items.loads, items.fixed_for(len(loads)), homes)
         moved = int((homes != items.homes).sum())
-        return Proposal(
-            items.table_with(homes, channels),
-            (f"{len(order)} items were dealt out again, the heaviest first; {moved} of them move.",),
-        )
-
-    def score(self, problem: Problem, table: RoutingTable) -> float:
-        """Measure the relative standard deviation of the loads, in percent."""
-        return metrics.relative_std_percent(problem.latest.per_channel(table))
+        return [f"{len(order)} items were dealt out again, the heaviest first; {moved} of them move."]
