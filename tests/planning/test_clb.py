@@ -10,7 +10,7 @@ import pytest
 from evenkeel.errors import InvalidArgumentError
 from evenkeel.metrics import total_load_variance
 from evenkeel.planning import LoadSnapshot
-from evenkeel.planning.clb import Clb, split_by_covariance
+from evenkeel.planning.clb import MOST_PAIRED, Clb, split_by_covariance
 from evenkeel.routing import Ragged, RoutingTable
 from planning.dealing_problems import random_windows
 
@@ -224,3 +224,13 @@ def test_both_objectives_are_told():
 def test_a_threshold_that_is_no_correlation_is_refused(threshold):
     with pytest.raises(InvalidArgumentError):
         Clb(threshold=threshold)
+
+
+def test_more_substreams_than_can_be_paired_are_refused_with_a_way_out():
+    slots = MOST_PAIRED + 1
+    loads = np.arange(1.0, slots + 1)
+    snapshot = LoadSnapshot(loads, loads, np.ones(slots, int), [], [], [], [])
+    table = RoutingTable.even(4, slots=slots)
+    with pytest.raises(InvalidArgumentError, match="balance_means=True takes any number"):
+        Clb().plan([snapshot, snapshot], table)
+    assert Clb(balance_means=True).plan([snapshot, snapshot], table).after.imbalance < 1

@@ -22,6 +22,7 @@ __all__ = ["Clb"]
 
 NOISE = 1e-9  # deviations and correlations below this are rounding
 PASSES = 20
+MOST_PAIRED = 16_384  # substreams; their covariances take 2 GB
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +41,9 @@ class Clb(Planner):
     the form's own sum would not fall, all stays as it is. That happens to the published form where loads move in a few
     clear waves: all of a wave leave together, run after run, all but the chosen one, and so stay together.
 
-    Cost: O(p²·m) for p substreams and m windows by matrix product, O(p²) for all runs together, 8p² bytes; with
-    ``balance_means`` O(p·N·m) per pass, at most 20 of them, and no matrix. 1,000 slots, 24 windows and 32 channels take
-    some 20 ms.
+    Cost: O(p²·m) for p substreams and m windows by matrix product, O(p²) for all runs together, and 8p² bytes, so that
+    more than 16,384 substreams are refused. With ``balance_means`` O(p·N·m) per pass, at most 20 of them, and no
+    matrix. 1,000 slots, 24 windows and 32 channels take some 20 ms.
 
     Parameters
     ----------
@@ -144,6 +145,12 @@ class Clb(Planner):
 
 def split_by_covariance(series: NDArray[np.float64], sets: int, threshold: float) -> NDArray[np.int32]:
     """Give each series (a row) its set, by Algorithm 2; see :class:`Clb`."""
+    if len(series) > MOST_PAIRED:
+        raise InvalidArgumentError(
+            f"As published, clb compares all pairs of substreams: {len(series):,} slots and pins with load would take "
+            f"{8e-9 * len(series) ** 2:.0f} GB. It takes up to {MOST_PAIRED:,}; balance_means=True takes any number.",
+            substreams=len(series),
+        )
     from evenkeel.planning import _kernels
 
     means = series.mean(axis=1)
