@@ -30,6 +30,8 @@ def pytest_configure() -> None:
 def spark():
     """One local session for all Spark tests; it starts when the first of them asks."""
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    tests = Path(__file__).parent  # Spark's workers import functions of tests by their modules' names.
+    os.environ["PYTHONPATH"] = os.pathsep.join([str(tests.parent), str(tests), os.environ.get("PYTHONPATH", "")])
     from pyspark.sql import SparkSession
 
     session = (

@@ -13,14 +13,21 @@ from evenkeel.routing import ROUTERS
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCKS = [
-    pytest.param(block, id=f"{page.relative_to(ROOT)} block {number}")
+    pytest.param(
+        block,
+        id=f"{page.relative_to(ROOT)} block {number}",
+        marks=[pytest.mark.spark] if "SparkSession" in block else [],
+    )
     for page in PAGES
     for number, block in enumerate(re.findall(r"^```python\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE), 1)
 ]
 
 
 @pytest.mark.parametrize("block", BLOCKS)
-def test_a_code_block_runs(block, capsys):
+def test_a_code_block_runs(block, capsys, monkeypatch, tmp_path, request):
+    monkeypatch.chdir(tmp_path)
+    if "SparkSession" in block:
+        request.getfixturevalue("spark")  # the session that the block then finds
     exec(compile(block, "a code block", "exec"), {"__name__": "__main__"})
 
 

@@ -8,7 +8,15 @@
     │   └── UnsupportedTypeError            a key type that Spark cannot hash
     ├── InvalidTableError                   a routing table that breaks its own laws
     ├── InvalidPlanError                    a plan that would lose state, or does not do what it says
+    ├── StageFailedError                    a keyed stage that failed: operator, channel, batch and key
+    │   ├── KeyFailedError                  what an operator raised for one key
+    │   └── MisplacedTaskError              a task that found no home row, or two
+    ├── StorageError                        a disk or file system that fails, or is full
+    ├── IncompatibleCheckpointError         a checkpoint of another job, or of a newer format
+    ├── CheckpointInUseError                a checkpoint that another query holds
+    ├── CommitConflictError                 a batch that is committed already with other content, or out of turn
     └── CorruptDataError                    stored bytes that are not what they claim to be
+        └── UnrecoverableStateError         no good snapshot and deltas suffice to restore a state
 
 Messages say what was wrong, what was got, what is allowed and what to do. Errors carry their facts as
 fields and survive pickling, since Spark sends them between processes.
@@ -23,12 +31,20 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 __all__ = [
+    "CheckpointInUseError",
+    "CommitConflictError",
     "CorruptDataError",
     "EvenkeelError",
+    "IncompatibleCheckpointError",
     "InvalidArgumentError",
     "InvalidPlanError",
     "InvalidTableError",
+    "KeyFailedError",
+    "MisplacedTaskError",
+    "StageFailedError",
+    "StorageError",
     "UnknownNameError",
+    "UnrecoverableStateError",
     "UnsupportedTypeError",
 ]
 
@@ -85,5 +101,37 @@ class InvalidPlanError(EvenkeelError):
     """A plan that would lose or strand state, or that does not do what it says."""
 
 
+class StageFailedError(EvenkeelError):
+    """A keyed stage that failed; says operator, channel, batch and, where it is known, the key."""
+
+
+class KeyFailedError(StageFailedError):
+    """What an operator raised while it worked on one key."""
+
+
+class MisplacedTaskError(StageFailedError):
+    """A task that did not find exactly one home row, so that it does not know which channel it is."""
+
+
+class StorageError(EvenkeelError):
+    """A disk or file system that fails, or is full; what was committed before is untouched."""
+
+
+class IncompatibleCheckpointError(EvenkeelError):
+    """A checkpoint of another job, or written by a newer version of Evenkeel."""
+
+
+class CheckpointInUseError(EvenkeelError):
+    """A checkpoint that another query holds."""
+
+
+class CommitConflictError(EvenkeelError):
+    """A batch that is committed already with other content, or whose turn it is not."""
+
+
 class CorruptDataError(EvenkeelError):
     """Stored bytes that are not what they claim to be."""
+
+
+class UnrecoverableStateError(CorruptDataError):
+    """No good snapshot and deltas suffice to restore a state; ``damaged`` names the files."""

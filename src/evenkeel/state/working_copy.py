@@ -1,0 +1,167 @@
+"""The working copy: one channel's state at one version, in LMDB on the host.
+
+Three databases: ``base`` and ``recent`` hold packed key → value, ``meta`` says whose copy this is and what the slots
+hold. New values go to the small ``recent`` while they are few: keys are hashes, so the keys of a batch lie scattered
+over all pages of a large ``base``, and writing there would copy most of it. ``recent`` wins over ``base``; deletes go
+to both. When ``recent`` has grown to 1/16 of ``base``, it is folded into it. So a batch costs by the keys it touches,
+and keys that are touched batch after batch stay together.
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import lmdb
+
+from evenkeel.errors import CorruptDataError, StorageError
+from evenkeel.state.environment import boot_id
+from evenkeel.state.files import FORMAT
+from evenkeel.state.identity import as_list
+from evenkeel.state.manifest import EMPTY_TIP
+from evenkeel.state.reader import TOTALS, Reader, chunks
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from evenkeel.state.delta_file import Changes
+    from evenkeel.state.environment import SharedEnvironment
+
+__all__ = ["About", "GrowError", "apply_changes", "begin_reading", "check_about", "read_about", "storing", "take_over"]
+
+_FOLD_AT = 16
+_ABOUT = b"about"
+
+
+class GrowError(Exception):
+    """The map is full and cannot grow in place; the copy must be rebuilt elsewhere."""
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """Whose working copy this is: stage, channel, the version it is at, and that version's tip."""
+
+    stage: str
+    channel: int
+    version: int = -1
+    tip: str = EMPTY_TIP
+    format: int = FORMAT
+    boot: str = ""
+
+
+def read_about(txn: lmdb.Transaction, shared: SharedEnvironment) -> About | None:
+    """Read whose copy this is; None if it does not say."""
+    stored = txn.get(_ABOUT, db=shared.meta)
+    try:
+        return About(**json.loads(bytes(stored))) if stored else None
+    except (ValueError, TypeError):
+        return None
+
+
+def _describe(txn: lmdb.Transaction, shared: SharedEnvironment, about: About) -> None:
+    """Write whose copy this is."""
+    body = {**asdict(about), "boot": boot_id()}
+    txn.put(_ABOUT, json.dumps(body).encode(), db=shared.meta)
+
+
+def begin_reading(shared: SharedEnvironment) -> lmdb.Transaction[bytes]:
+    """Begin a read transaction, following another process that has grown the map."""
+    try:
+        return shared.env.begin()
+    except lmdb.MapResizedError as error:
+        if not shared.grow(follow=True):
+            raise GrowError from error
+        return shared.env.begin()
+
+
+@contextmanager
+def storing(directory: Path) -> Iterator[None]:
+    """Say what a full or failing disk means."""
+    try:
+        yield
+    except lmdb.Error as error:
+        # LMDB has names for its own troubles; what it has no name for comes from the operating system.
+        if isinstance(error, lmdb.DiskError) or type(error) is lmdb.Error:
+            raise StorageError(
+                f"The working copy in {directory} cannot be written: {error}. It is left as it was. Free space there, "
+                "or give another directory.",
+                path=str(directory),
+            ) from error
+        raise
+
+
+def take_over(shared: SharedEnvironment, about: About) -> None:
+    """Make a new environment, or one that was loaded from a snapshot, this host's working copy."""
+    with storing(shared.directory), shared.env.begin(write=True) as txn:
+        found = read_about(txn, shared)
+        if about.tip != EMPTY_TIP and (found is None or found.tip != about.tip):
+            raise CorruptDataError(f"{shared.directory} is not the snapshot that it should be.", reason="altered")
+        _describe(txn, shared, about)
+
+
+def apply_changes(shared: SharedEnvironment, changes: Changes, before: About, after: About) -> bool:
+    """Bring the copy from one version to the next, whole or not at all.
+
+    Gives False, and does nothing, if the copy is not at ``before`` any more: another process was faster.
+
+    Notes
+    -----
+    O(keys touched), amortised.
+    """
+    shared.env.reader_check()  # pages that a killed process was reading can be used again
+    while True:
+        try:
+            with storing(shared.directory), shared.env.begin(write=True) as txn:
+                found = read_about(txn, shared)
+                if found is None or found.tip != before.tip:
+                    return False
+                _write(txn, shared, changes)
+                _describe(txn, shared, after)
+            shared.pad()
+        except (lmdb.MapFullError, lmdb.MapResizedError) as error:  # noqa: PERF203 - again, in a larger map
+            if not shared.grow(follow=isinstance(error, lmdb.MapResizedError)):
+                raise GrowError from error
+        else:
+            return True
+
+
+def _write(txn: lmdb.Transaction[bytes], shared: SharedEnvironment, changes: Changes) -> None:
+    reader = Reader(txn, shared)
+    keys, values = as_list(changes.keys), changes.values.to_pylist()
+    for database in (shared.base, shared.recent):
+        for low, high in changes.drops:
+            for doomed, _ in list(chunks(txn, database, low, high, values=False)):
+                _delete(txn, database, doomed)
+        if changes.values.null_count:
+            _delete(txn, database, [key for key, value in zip(keys, values, strict=True) if value is None])
+    if changes.values.null_count:
+        kept = [place for place, value in enumerate(values) if value is not None]
+        keys, values = [keys[place] for place in kept], [values[place] for place in kept]
+    target = shared.base
+    if (reader.recent_keys + len(keys)) * _FOLD_AT <= reader.base_keys:
+        target = shared.recent
+    elif reader.recent_keys:
+        with txn.cursor(shared.recent) as source, txn.cursor(shared.base) as sink:
+            sink.putmulti(source.iternext())
+        txn.drop(shared.recent, delete=False)
+    with txn.cursor(target) as sink:
+        sink.putmulti(zip(keys, values, strict=True), append=target is shared.base and reader.base_keys == 0)
+    totals = reader.totals() + changes.totals
+    txn.put(TOTALS, totals.to_bytes(), db=shared.meta)
+
+
+def _delete(txn: lmdb.Transaction[bytes], database: Any, keys: list[bytes]) -> None:
+    for key in keys:
+        txn.delete(key, db=database)
+
+
+def check_about(about: About | None, stage: str, channel: int, directory: str) -> About:
+    """Give ``about`` if it is this stage's and channel's copy, of this format and this start of the host."""
+    if about is None or (about.stage, about.channel, about.format) != (stage, channel, FORMAT):
+        raise CorruptDataError(f"{directory} is not the working copy of {stage}, channel {channel}.", path=directory)
+    if about.boot != boot_id():
+        raise CorruptDataError(f"{directory} was written before the host started.", path=directory)
+    return about

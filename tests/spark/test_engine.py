@@ -1,0 +1,230 @@
+"""The engine: exactly what a correct key-grouped computation gives, whatever moves meanwhile."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from evenkeel.errors import CheckpointInUseError, IncompatibleCheckpointError, InvalidArgumentError
+from evenkeel.operators import Count, PerKey, Total
+from evenkeel.spark.api import stream
+from spark.engine_helpers import Forced, Remember, file_stream, write_batches, zipf_words
+
+pytestmark = pytest.mark.spark
+
+SCHEDULE = [4, 7, 3, 5]
+
+
+@pytest.fixture
+def place(tmp_path):
+    return {"checkpoint": str(tmp_path / "checkpoint"), "local_directory": str(tmp_path / "local")}
+
+
+def expected(tables: list[pa.Table]) -> tuple[dict, dict]:
+    whole = pa.concat_tables(tables).group_by("word").aggregate([("value", "count"), ("value", "sum")])
+    words = whole["word"].to_pylist()
+    return (
+        dict(zip(words, whole["value_count"].to_pylist(), strict=True)),
+        dict(zip(words, whole["value_sum"].to_pylist(), strict=True)),
+    )
+
+
+def test_counts_and_totals_survive_moves_and_resizes_in_every_batch(spark, tmp_path, place):
+    tables = [zipf_words(2000, 200, seed) for seed in range(5)]
+    write_batches(tmp_path / "in", tables)
+    counts, totals = expected(tables)
+    for operator, column, wanted in ((Count(), "count", counts), (Total("value"), "total", totals)):
+        sink = Remember()
+        where = {key: f"{value}-{column}" for key, value in place.items()}
+        query = (
+            stream(file_stream(spark, tmp_path / "in"), key="word")
+            .apply(operator, strategy=Forced(SCHEDULE), channels=4)
+            .start(sink, **where)
+        )
+        query.process_all_available()
+        query.stop()
+        assert sink.latest(column) == wanted
+        assert query.table.channels == SCHEDULE[-1]
+        moved = [sum(report["imported_bytes"] for report in batch["reports"][0]) for batch in query.history]
+        assert moved[0] == 0
+        assert min(moved[1:]) > 0
+        assert [len(batch["reports"][0]) for batch in query.history] == [4, 7, 3, 5, 5]
+
+
+def append(key, rows, state):
+    """Keep the positions of a key's tuples, in order."""
+    seen = (state or {"log": ""})["log"] + "".join(f"{row['position']}," for row in sorted(rows, key=_position))
+    return {"log": seen}, [{"log": seen}]
+
+
+def _position(row):
+    return row["position"]
+
+
+def test_an_ordered_log_per_key_is_whole_and_in_order(spark, tmp_path, place):
+    tables = [zipf_words(500, 50, seed) for seed in range(4)]
+    write_batches(tmp_path / "in", tables)
+    log = pa.schema([("log", pa.string())])
+    sink = Remember()
+    query = (
+        stream(file_stream(spark, tmp_path / "in"), key="word")
+        .apply(PerKey(append, state=log, output=log), strategy=Forced(SCHEDULE, seed=3), channels=4)
+        .start(sink, **place)
+    )
+    query.process_all_available()
+    query.stop()
+    wanted: dict = {}
+    for row in pa.concat_tables(tables).to_pylist():
+        wanted[row["word"]] = wanted.get(row["word"], "") + f"{row['position']},"
+    assert sink.latest("log") == wanted
+
+
+def test_a_query_that_is_started_again_goes_on_where_it_was(spark, tmp_path, place):
+    tables = [zipf_words(1000, 100, seed) for seed in range(6)]
+    write_batches(tmp_path / "in", tables[:3])
+    sink = Remember()
+    for upto in (3, 6):
+        write_batches(tmp_path / "in", tables[upto - 3 : upto], upto - 3)
+        query = (
+            stream(file_stream(spark, tmp_path / "in"), key="word")
+            .apply(Count(), strategy=Forced([4, 7, 3, 5, 2, 6], seed=1), channels=4)
+            .start(sink, **place)
+        )
+        query.process_all_available()
+        query.stop()
+    assert sorted(sink.batches) == list(range(6))
+    assert sink.latest("count") == expected(tables)[0]
+    # Another host, or a lost disk: the working copies are gone, the checkpoint has all.
+    place["local_directory"] = str(tmp_path / "elsewhere")
+    write_batches(tmp_path / "in", [zipf_words(1000, 100, 6)], 6)
+    query = (
+        stream(file_stream(spark, tmp_path / "in"), key="word")
+        .apply(Count(), strategy=Forced([4, 7, 3, 5, 2, 6], seed=1), channels=4)
+        .start(sink, **place)
+    )
+    query.process_all_available()
+    query.stop()
+    assert sink.latest("count") == expected([*tables, zipf_words(1000, 100, 6)])[0]
+    assert any((tmp_path / "elsewhere").iterdir())
+
+
+def test_a_batch_that_fails_is_not_committed_and_comes_again(spark, tmp_path, place):
+    tables = [zipf_words(300, 30, seed) for seed in range(3)]
+    write_batches(tmp_path / "in", tables)
+    sink = Remember()
+    failures = []
+
+    def failing(results, batch):
+        if batch == 1 and not failures:
+            failures.append(batch)
+            message = "the sink is full"
+            raise RuntimeError(message)
+        sink(results, batch)
+
+    def start():
+        flow = stream(file_stream(spark, tmp_path / "in"), key="word").apply(
+            Count(), strategy=Forced(SCHEDULE), channels=4
+        )
+        return flow.start(failing, **place)
+
+    with pytest.raises(Exception, match="the sink is full"):
+        start().process_all_available()
+    query = start()
+    query.process_all_available()
+    query.stop()
+    assert sink.latest("count") == expected(tables)[0]
+
+
+def test_an_operator_that_raises_is_named_with_its_channel_batch_and_key(spark, tmp_path, place):
+    write_batches(tmp_path / "in", [zipf_words(100, 10, 0)])
+
+    def fail(key, rows, state):
+        if key == ("word5",):
+            message = "no word5 please"
+            raise ValueError(message)
+        return {"n": 1}, []
+
+    numbers = pa.schema([("n", pa.int64())])
+    query = (
+        stream(file_stream(spark, tmp_path / "in"), key="word")
+        .apply(PerKey(fail, state=numbers, output=numbers), channels=2)
+        .start(Remember(), **place)
+    )
+    with pytest.raises(Exception, match=r"per_key.*channel \d in batch 0.*word5.*no word5 please"):
+        query.process_all_available()
+    query.stop()
+
+
+def test_static_rows_run_as_one_batch_and_stages_chain(spark, place):
+    rows = zipf_words(2000, 100, 0)
+    sink = Remember()
+    query = (
+        stream(spark.createDataFrame(rows), key="word")
+        .apply(Count(), channels=4)
+        .key_by("count")
+        .apply(Count("words"), channels=3)
+        .start(lambda results, batch: sink.batches.update({batch: results.toArrow().to_pylist()}), **place)
+    )
+    assert query.await_termination()
+    found = {row["count"]: row["words"] for row in sink.batches[0]}
+    assert found == Counter(expected([rows])[0].values())
+
+
+def test_an_empty_batch_and_one_huge_key_are_fine(spark, tmp_path, place):
+    huge = "x" * 10_000_000
+    tables = [
+        pa.table({"word": pa.array([], pa.string()), "value": pa.array([], pa.int64())}),
+        pa.table({"word": [huge, huge, None], "value": [1, 2, 3]}),
+        pa.table({"word": pa.array([], pa.string()), "value": pa.array([], pa.int64())}),
+        pa.table({"word": [huge], "value": [4]}),
+    ]
+    write_batches(tmp_path / "in", tables)
+    sink = Remember()
+    query = (
+        stream(file_stream(spark, tmp_path / "in"), key="word")
+        .apply(Count(), strategy=Forced([2, 3, 2, 1]), channels=2)
+        .start(sink, **place)
+    )
+    query.process_all_available()
+    query.stop()
+    assert sink.latest("count") == {huge: 3, None: 1}
+
+
+def test_mistakes_are_told_at_once(spark, tmp_path, place):
+    rows = spark.createDataFrame(zipf_words(10, 5, 0))
+    with pytest.raises(InvalidArgumentError, match="no key column 'wrod'"):
+        stream(rows, key="wrod").apply(Count()).start("console", **place)
+    with pytest.raises(InvalidArgumentError, match="call apply"):
+        stream(rows, key="word").flow.start("console", **place)
+    with pytest.raises(InvalidArgumentError, match="at least 1; got 0"):
+        stream(rows, key="word").apply(Count(), channels=0)
+    with pytest.raises(InvalidArgumentError, match="at least one column"):
+        stream(rows, key=[])
+
+
+def test_a_checkpoint_belongs_to_one_query(spark, tmp_path, place):
+    write_batches(tmp_path / "in", [zipf_words(100, 10, 0)])
+    rows = file_stream(spark, tmp_path / "in")
+    query = stream(rows, key="word").apply(Count(), channels=2).start(Remember(), **place)
+    try:
+        with pytest.raises(CheckpointInUseError):
+            stream(rows, key="word").apply(Count(), channels=2).start(Remember(), **place)
+        with pytest.raises(IncompatibleCheckpointError):
+            stream(rows, key="word").apply(Total("value"), channels=2).start(Remember(), **place)
+    finally:
+        query.stop()
+
+
+def test_the_users_session_is_left_as_it_was(spark, tmp_path, place):
+    before = dict(spark.sparkContext.getConf().getAll()), spark.conf.getAll
+    write_batches(tmp_path / "in", [zipf_words(100, 10, 0)])
+    query = (
+        stream(file_stream(spark, tmp_path / "in"), key="word").apply(Count(), channels=2).start(Remember(), **place)
+    )
+    query.process_all_available()
+    query.stop()
+    assert (dict(spark.sparkContext.getConf().getAll()), spark.conf.getAll) == before
+    assert np.all([not table.isTemporary for table in spark.catalog.listTables()])

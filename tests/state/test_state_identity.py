@@ -1,0 +1,127 @@
+from __future__ import annotations
+
+import decimal
+import itertools
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evenkeel.errors import InvalidArgumentError
+from evenkeel.hashing import hash_keys
+from evenkeel.state import SECOND_SEED, Selection, second_hash
+from evenkeel.state.identity import as_list, locate, pack, unpack
+
+LONGS = st.integers(-(2**63), 2**63 - 1)
+EDGES = st.sampled_from([-(2**63), -1, 0, 1, 2**63 - 1, 256, -256]) | LONGS
+NAMES = st.tuples(st.integers(0, 2**31 - 1) | st.integers(0, 3), EDGES, EDGES)
+
+
+def columns(names):
+    return [np.array([name[place] for name in names], np.int64) for place in range(3)]
+
+
+@given(st.lists(NAMES, max_size=30))
+def test_packed_keys_sort_as_their_numbers_do_and_come_back_whole(names):
+    packed = pack(*columns(names))
+    assert list(zip(*(part.tolist() for part in unpack(packed)), strict=True)) == names
+    assert [names[place] for place in np.argsort(packed, kind="stable")] == sorted(names)
+    listed = as_list(packed)
+    assert all(len(key) == 20 for key in listed)
+    assert [names[place] for place in sorted(range(len(names)), key=lambda place: listed[place])] == sorted(names)
+
+
+@given(st.lists(NAMES, max_size=30), st.lists(NAMES, max_size=10))
+def test_locate_finds_exactly_the_members(members, wanted):
+    members = sorted(set(members))
+    places = locate(pack(*columns(members)), pack(*columns(wanted))).tolist()
+    assert places == [members.index(name) if name in members else -1 for name in wanted]
+
+
+def test_the_second_seed_is_one_that_spark_can_start_from():
+    assert hash_keys(np.array([4242]))[0] == SECOND_SEED
+
+
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [
+        pytest.param([["a"], [None]], [[None], ["a"]], id="a null before and a null behind the same word"),
+        pytest.param([["a"], [None], [None]], [["a"], [None], [""]], id="a null and an empty string"),
+        pytest.param(
+            [pa.array([None], pa.struct([("x", pa.int64())]))],
+            [pa.array([{"x": None}], pa.struct([("x", pa.int64())]))],
+            id="no struct at all and a struct of nothing",
+        ),
+        pytest.param(
+            [pa.array([{"x": 1, "y": None}])],
+            [pa.array([{"x": None, "y": 1}], pa.struct([("x", pa.int64()), ("y", pa.int64())]))],
+            id="one number in two fields of a struct",
+        ),
+    ],
+)
+def test_the_second_hash_tells_apart_what_sparks_hash_cannot(left, right):
+    left, right = ([pa.array(c, pa.string()) if isinstance(c, list) else c for c in side] for side in (left, right))
+    assert second_hash(*left)[0] != second_hash(*right)[0]
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pytest.param(pa.array(["a", None, "b"]), id="strings with a null"),
+        pytest.param(pa.chunked_array([["a"], ["b", None]]), id="chunks"),
+        pytest.param([decimal.Decimal("1.5"), None], id="decimals"),
+        pytest.param(np.arange(5), id="a NumPy array"),
+        pytest.param(pa.table({"x": [1, None], "y": ["a", "b"]}), id="a table as a composite key"),
+    ],
+)
+def test_every_key_that_can_be_hashed_has_a_second_hash_of_its_own(column):
+    hashes = second_hash(column)
+    assert len(set(hashes.tolist())) == len(column)
+    assert not (hashes == hash_keys(column)).any()
+
+
+@pytest.mark.parametrize(
+    ("slots", "hashes"),
+    [
+        pytest.param([-1], [0], id="a slot below zero"),
+        pytest.param([2**31], [0], id="a slot beyond 31 bits"),
+        pytest.param([0, 1], [0], id="columns of different length"),
+    ],
+)
+def test_keys_that_cannot_be_are_refused(slots, hashes):
+    with pytest.raises(InvalidArgumentError):
+        pack(slots, hashes, hashes)
+
+
+PAIRS = st.tuples(st.integers(0, 3), st.sampled_from([-(2**63), -2, -1, 0, 1, 2**63 - 1]))
+SELECTIONS = st.builds(
+    Selection, st.frozensets(st.integers(0, 3)), st.frozensets(PAIRS, max_size=5), st.frozensets(PAIRS, max_size=5)
+)
+
+
+def selected(slots, spared, keys, name):
+    return name[:2] in keys or (name[0] in slots and name[:2] not in spared)
+
+
+@given(
+    st.frozensets(st.integers(0, 3)),
+    st.frozensets(PAIRS, max_size=6),
+    st.frozensets(PAIRS, max_size=6),
+    st.lists(st.tuples(st.integers(0, 4), PAIRS.map(lambda pair: pair[1]), EDGES), max_size=30),
+)
+def test_a_selection_covers_its_slots_but_for_the_spared_and_its_keys(slots, spared, keys, names):
+    selection = Selection(slots, spared, keys)
+    covered = selection.covers(pack(*columns(names))).tolist()
+    assert covered == [selected(slots, spared, keys, name) for name in names]
+    ranges = selection.range_list()
+    assert ranges == sorted(ranges)
+    assert all(low <= high for low, high in ranges)
+    assert all(high < low for (_, high), (low, _) in itertools.pairwise(ranges))
+
+
+@given(SELECTIONS, SELECTIONS, st.lists(st.tuples(st.integers(0, 4), PAIRS.map(lambda pair: pair[1]), EDGES)))
+def test_the_union_of_selections_covers_what_either_does(one, other, names):
+    packed = pack(*columns(names))
+    assert ((one | other).covers(packed) == (one.covers(packed) | other.covers(packed))).all()
