@@ -8,8 +8,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from evenkeel.control import Choice, Controller, ControlOptions, WindowOptions
 from evenkeel.errors import CheckpointInUseError, IncompatibleCheckpointError, InvalidArgumentError
+from evenkeel.hashing import hash_keys
 from evenkeel.operators import Count, PerKey, Total
+from evenkeel.planning import make_planner
 from evenkeel.spark.api import stream
 from spark.engine_helpers import Forced, Remember, file_stream, write_batches, zipf_words
 
@@ -52,6 +55,33 @@ def test_counts_and_totals_survive_moves_and_resizes_in_every_batch(spark, tmp_p
         assert moved[0] == 0
         assert min(moved[1:]) > 0
         assert [len(batch["reports"][0]) for batch in query.history] == [4, 7, 3, 5, 5]
+
+
+def test_the_controller_evens_a_skewed_stream_and_says_why(spark, tmp_path, place):
+    """Half of all tuples fall into few slots of one channel; the real controller with the real planner sees to it."""
+    hot = [f"word{i}" for i in range(4000) if int(hash_keys([f"word{i}"])[0]) % 4 == 0][:40]
+    rng = np.random.default_rng(0)
+    cold = [f"word{i}" for i in range(400)]
+    tables = [pa.table({"word": [*rng.choice(hot, 2000), *rng.choice(cold, 2000)]}) for _ in range(6)]
+    write_batches(tmp_path / "in", tables)
+    sink = Remember()
+    controller = Controller(make_planner("keel"), ControlOptions(windows=WindowOptions(batches=2)))
+    query = (
+        stream(file_stream(spark, tmp_path / "in"), key="word")
+        .apply(Count(), strategy=controller, channels=4)
+        .start(sink, **place)
+    )
+    query.process_all_available()
+    query.stop()
+    rows = [[report["rows"] for report in batch["reports"][0]] for batch in query.history]
+    skewness = [max(loads) / (sum(loads) / len(loads)) for loads in rows]
+    assert min(skewness[:2]) > 1.5
+    assert max(skewness[-2:]) < 1.15
+    moved = [decision for decision in query.decisions if decision.choice is Choice.MOVE]
+    assert moved
+    assert all(decision.reasons for decision in query.decisions)
+    assert query.table.epoch > 0
+    assert sink.latest("count") == Counter(word for table in tables for word in table["word"].to_pylist())
 
 
 def append(key, rows, state):

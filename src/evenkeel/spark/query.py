@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from evenkeel.control import BatchReport, ChannelReport, Controller, Decision, Saved, Tally
+from evenkeel.control import BatchReport, ChannelReport, Choice, Controller, Decision, Saved, Tally
 from evenkeel.routing import RoutingTable
 from evenkeel.state import Lease, StoredFile, clean
 
@@ -39,6 +39,7 @@ class BalancedStage:
     """The table of the last committed batch."""
     versions: dict[int, ManifestRef] = field(default_factory=dict)
     _stored: dict[int, StoredFile] = field(default_factory=dict)
+    _controller: StoredFile | None = None
 
     def run(self, rows: DataFrame, batch: int) -> StageRun:
         """Run one batch; nothing counts before :meth:`advance`."""
@@ -50,12 +51,18 @@ class BalancedStage:
         decision, table = self.controller.decide(self.table, now)
         return decision, table or self.table
 
-    def facts(self, following: RoutingTable) -> dict[str, Any]:
-        """Give what a commit must say for the query to go on from it."""
+    def facts(self, decision: Decision | None, following: RoutingTable) -> dict[str, Any]:
+        """Give what a commit must say for the query to go on from it.
+
+        The controller is stored when it has decided something. After a crash it has lost at most the statistics of a
+        window that was not over; tables and state are always those of the commit.
+        """
+        if self._controller is None or decision is None or decision.choice is not Choice.WAIT:
+            self._controller = self._store("controller", self.controller.snapshot().to_arrow())
         return {
             "table": self._store_table(self.table),
             "next": self._store_table(following),
-            "controller": self._store("controller", self.controller.snapshot().to_arrow()).to_json(),
+            "controller": self._controller.to_json(),
         }
 
     def advance(self, run: StageRun, following: RoutingTable) -> None:
@@ -189,16 +196,17 @@ class Query:
 
     def _commit(self, batch: int, runs: list[StageRun]) -> None:
         now = time.time()
-        following = []
-        for stage, run in zip(self._stages, runs, strict=True):
-            following.append(stage.decide(run, batch, now)[1])
-        facts = {stage.stage.name: stage.facts(table) for stage, table in zip(self._stages, following, strict=True)}
+        verdicts = [stage.decide(run, batch, now) for stage, run in zip(self._stages, runs, strict=True)]
+        facts = {
+            stage.stage.name: stage.facts(decision, following)
+            for stage, (decision, following) in zip(self._stages, verdicts, strict=True)
+        }
         manifests = [ref for run in runs for ref in run.manifests]
         self._last = self._checkpoint.commit(
             batch, manifests, epoch=self._stages[0].table.epoch, metadata={"stages": facts}
         )
-        for stage, run, table in zip(self._stages, runs, following, strict=True):
-            stage.advance(run, table)
+        for stage, run, (_, following) in zip(self._stages, runs, verdicts, strict=True):
+            stage.advance(run, following)
 
     def _remove_old_tables(self) -> None:
         """Remove tables and controllers that no kept commit names."""
