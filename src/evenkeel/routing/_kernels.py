@@ -202,34 +202,10 @@ def route_partial_keys(
 
 
 @compiled
-def route_sticky_choice(
+def route_sticky(
     hashes: Hashes,
     start: int,
     seeds: NDArray[np.uint64],
-    loads: NDArray[np.int64],
-    map_keys: Hashes,
-    map_values: Channels,
-    held: NDArray[np.int64],
-    out: Channels,
-) -> int:
-    """Static power of d choices, from tuple ``start`` on; returns early when the map of choices is half full."""
-    for i in range(start, len(hashes)):
-        at = find(map_keys, map_values, hashes[i])
-        if map_values[at] == FREE:
-            if 2 * held[0] >= len(map_keys):
-                return i
-            map_keys[at] = hashes[i]
-            map_values[at] = best_choice(hashes[i], seeds, len(seeds), loads)
-            held[0] += 1
-        out[i] = map_values[at]
-        loads[out[i]] += 1
-    return len(hashes)
-
-
-@compiled
-def route_sticky_least_loaded(
-    hashes: Hashes,
-    start: int,
     order: Channels,
     known: NDArray[np.int64],
     loads: NDArray[np.int64],
@@ -238,14 +214,21 @@ def route_sticky_least_loaded(
     held: NDArray[np.int64],
     out: Channels,
 ) -> int:
-    """On-line greedy, from tuple ``start`` on; returns early when the map of choices is half full."""
+    """Decide once per key, from tuple ``start`` on; returns early when the map of choices is half full.
+
+    A new key goes to the best of its candidates, one for each of ``seeds``; without seeds, to the least loaded channel
+    of all, by the heap ``order`` and ``known``.
+    """
     for i in range(start, len(hashes)):
         at = find(map_keys, map_values, hashes[i])
         if map_values[at] == FREE:
             if 2 * held[0] >= len(map_keys):
                 return i
             map_keys[at] = hashes[i]
-            map_values[at] = least_loaded(order, known, loads)
+            if len(seeds):
+                map_values[at] = best_choice(hashes[i], seeds, len(seeds), loads)
+            else:
+                map_values[at] = least_loaded(order, known, loads)
             held[0] += 1
         out[i] = map_values[at]
         loads[out[i]] += 1

@@ -11,8 +11,6 @@ from evenkeel.errors import InvalidArgumentError
 from evenkeel.hashing import as_hashes, mix64
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from numpy.typing import ArrayLike, NDArray
 
 __all__ = ["Router", "choice_seeds"]
@@ -88,11 +86,14 @@ class StickyRouter(Router):
 
     keeps_keys_together = True
 
-    def __init__(self, channels: int, *, sources: int = 1, seed: int = 0) -> None:
+    def __init__(self, channels: int, *, sources: int = 1, seed: int = 0, choices: int = 0) -> None:
         super().__init__(channels, sources=sources, seed=seed)
         from evenkeel._kernels.openmap import empty_map
 
         self.loads = np.zeros(channels, np.int64)
+        self._seeds = choice_seeds(seed, choices)
+        self._order = np.arange(channels, dtype=np.int32)
+        self._known = np.zeros(channels, np.int64)
         self._map = empty_map(1024)
         self._held = np.zeros(1, np.int64)
 
@@ -101,19 +102,20 @@ class StickyRouter(Router):
         """For how many keys a choice is remembered."""
         return int(self._held[0])
 
-    def _route_in_steps(
-        self, step: Callable[..., int], hashes: NDArray[np.int64], *state: NDArray[Any], out: NDArray[np.int32]
-    ) -> None:
-        """Run a compiled loop to the end, giving it a larger map whenever it asks for one."""
+    def _route(self, hashes: NDArray[np.int64], sources: NDArray[np.int64], out: NDArray[np.int32]) -> None:  # noqa: ARG002
         from evenkeel._kernels.openmap import FREE, empty_map, fill
+        from evenkeel.routing import _kernels
 
-        done = step(hashes, 0, *state, self.loads, *self._map, self._held, out)
-        while done < len(hashes):
-            keys, values = self._map
+        done = 0
+        while True:
+            state = (self._seeds, self._order, self._known, self.loads, *self._map, self._held)
+            done = _kernels.route_sticky(hashes, done, *state, out)
+            if done == len(hashes):
+                return
+            keys, values = self._map  # The loop stopped because the map is half full.
             used = values != FREE
             self._map = empty_map(2 * self.keys_held)
             fill(*self._map, keys[used], values[used])
-            done = step(hashes, done, *state, self.loads, *self._map, self._held, out)
 
 
 def choice_seeds(seed: int, choices: int) -> NDArray[np.uint64]:

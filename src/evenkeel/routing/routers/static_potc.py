@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from evenkeel.errors import InvalidArgumentError
-from evenkeel.routing.routers.base import StickyRouter, choice_seeds
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+from evenkeel.routing.routers.base import StickyRouter
 
 __all__ = ["StaticPoTC"]
 
@@ -34,12 +28,6 @@ class StaticPoTC(StickyRouter):
     name = "potc"
 
     def __init__(self, channels: int, *, sources: int = 1, seed: int = 0, choices: int = 2) -> None:
-        super().__init__(channels, sources=sources, seed=seed)
         if choices < 1:
             raise InvalidArgumentError(f"choices must be at least 1; got {choices}.")
-        self._seeds = choice_seeds(seed, choices)
-
-    def _route(self, hashes: NDArray[np.int64], sources: NDArray[np.int64], out: NDArray[np.int32]) -> None:  # noqa: ARG002
-        from evenkeel.routing import _kernels
-
-        self._route_in_steps(_kernels.route_sticky_choice, hashes, self._seeds, out=out)
+        super().__init__(channels, sources=sources, seed=seed, choices=choices)
