@@ -78,13 +78,13 @@ class Readj(PartialHashPlanner):
             raise InvalidArgumentError(f"max_moves_per_key must be at least 1, got {self.max_moves_per_key}.")
 
     def _build(self, task: Construction) -> tuple[NDArray[np.int32], str]:
-        from evenkeel.planning import _kernels_gedik
+        from evenkeel.planning import _kernels_readj
 
         forced = task.old >= task.channels
         places = np.where(forced, task.hashed, task.old).astype(np.int32)
         start = replace(task, moved=task.moved + float(task.states[forced].sum()))
         before = task.balance(places)
-        moves, swaps, limited = _kernels_gedik.readjust(*start.arguments, self.max_moves_per_key, places)
+        moves, swaps, limited = _kernels_readj.readjust(*start.arguments, self.max_moves_per_key, places)
         end = "no other one that was allowed" if limited else "no other one"
         return places, (
             f"{moves} moves and {swaps} swaps lowered the balance penalty from {before:.3g}; {end} lowers it further: "
