@@ -141,6 +141,24 @@ def test_a_query_that_is_started_again_goes_on_where_it_was(spark, tmp_path, pla
     assert any((tmp_path / "elsewhere").iterdir())
 
 
+def test_old_versions_and_tables_are_cleaned_away(spark, tmp_path, place, monkeypatch):
+    monkeypatch.setattr("evenkeel.spark.query._KEPT_COMMITS", 3)
+    tables = [zipf_words(200, 50, seed) for seed in range(7)]
+    write_batches(tmp_path / "in", tables)
+    sink = Remember()
+    flow = stream(file_stream(spark, tmp_path / "in"), key="word").apply(
+        Count(), strategy=Forced([3, 2, 3, 2]), channels=3
+    )
+    query = flow.start(sink, **place)
+    query.process_all_available()
+    query.stop()
+    assert sink.latest("count") == expected(tables)[0]
+    kept = sorted(path.name for path in (tmp_path / "checkpoint" / "commits").iterdir())
+    assert [int(name[1:13]) for name in kept] == [3, 4, 5, 6]  # cleaned after batch 5, then one more
+    # Of every batch with a commit: its table, the next one, and the controller; of those before, nothing.
+    assert len(list((tmp_path / "checkpoint" / "tables").iterdir())) <= 3 * len(kept) + 1
+
+
 def test_a_batch_that_fails_is_not_committed_and_comes_again(spark, tmp_path, place):
     tables = [zipf_words(300, 30, seed) for seed in range(3)]
     write_batches(tmp_path / "in", tables)

@@ -47,6 +47,10 @@ class Operator(ABC):
     merges: ClassVar[bool] = False
     """Whether partial states of a key merge. Only then may a key be split over channels."""
 
+    def columns(self, rows: pa.Schema) -> list[str]:
+        """Give the columns that the operator looks at, besides the key columns; only these are shuffled."""
+        return list(rows.names)
+
     @abstractmethod
     def state_schema(self, rows: pa.Schema) -> pa.Schema:
         """Give the columns of a key's state, for tuples of these columns; raises for columns that are missing."""

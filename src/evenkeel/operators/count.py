@@ -33,6 +33,10 @@ class Count(Operator):
     merges = True
     called: str = "count"
 
+    def columns(self, rows: pa.Schema) -> list[str]:  # noqa: ARG002
+        """None."""
+        return []
+
     def state_schema(self, rows: pa.Schema) -> pa.Schema:  # noqa: ARG002
         """One number."""
         return pa.schema([(self.called, pa.int64())])

@@ -36,6 +36,10 @@ class Total(Operator):
     merges = True
     column: str
 
+    def columns(self, rows: pa.Schema) -> list[str]:  # noqa: ARG002
+        """Just the one."""
+        return [self.column]
+
     def state_schema(self, rows: pa.Schema) -> pa.Schema:
         """One number."""
         if self.column not in rows.names:

@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from evenkeel.control import Controller
 from evenkeel.errors import InvalidArgumentError
 from evenkeel.planning import Planner, make_planner
@@ -23,7 +25,6 @@ from evenkeel.state import Checkpoint, Lease
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import pyarrow as pa
     from pyspark.sql import DataFrame
 
     from evenkeel.operators import Operator
@@ -149,6 +150,9 @@ class Flow:
                 raise InvalidArgumentError(
                     f"There is no key column {missing[0]!r}. Columns: {', '.join(schema.names)}.", column=missing[0]
                 )
+            step.operator.state_schema(schema)  # complains about columns that are not there
+            needed = [*step.keys, *(name for name in step.operator.columns(schema) if name not in step.keys)]
+            schema = pa.schema([schema.field(name) for name in needed])
             stage = KeyedStage(
                 self.rows.sparkSession, checkpoint, f"stage{number}", local, step.operator, step.keys, schema
             )

@@ -94,15 +94,11 @@ class KeyedStage:
             versions=dict(versions),
             leaving=leaving,
         )
-        routed = with_channel(rows, self.key_names, table, PLACE)
+        routed = with_channel(rows.select(*self.row_schema.names), self.key_names, table, PLACE)
         arriving = routed.withColumn(PLACE, F.get(literal_array(homes.places), F.col(PLACE)))
         if leaving:
             old = self._homes_for(before.channels).rows.mapInArrow(task.export, _STATE_DDL)
             arriving = arriving.unionByName(old, allowMissingColumns=True)
-        else:
-            arriving = arriving.select(
-                "*", *[F.lit(None).cast(kind).alias(name) for name, kind in _STATE_TYPES.items()]
-            )
         shuffled = arriving.repartition(table.channels, PLACE)
         everything = homes.rows.unionByName(shuffled, allowMissingColumns=True)
         held = everything.mapInArrow(task.run, self._output_type()).persist(StorageLevel.MEMORY_AND_DISK)

@@ -118,14 +118,16 @@ class StageTask:
         tuples: list[pa.RecordBatch] = []
         imported: list[pa.RecordBatch] = []
         for batch in batches:
-            home, slot = batch.column(HOME), batch.column(STATE_COLUMNS["slot"])
-            homes += home.drop_null().to_pylist()
-            if slot.null_count < len(slot):
-                moved = batch.filter(slot.is_valid())
+            others = batch.column(HOME).is_valid()
+            homes += batch.column(HOME).drop_null().to_pylist()
+            if STATE_COLUMNS["slot"] in batch.schema.names:  # only where the table changed
+                is_state = batch.column(STATE_COLUMNS["slot"]).is_valid()
+                moved = batch.filter(is_state)
                 columns = [moved.column(name) for name in STATE_COLUMNS.values()]
                 imported.append(pa.RecordBatch.from_arrays(columns, names=list(STATE_COLUMNS)))
-            if home.null_count < len(home) or slot.null_count < len(slot):
-                batch = batch.filter(pc.and_(home.is_null(), slot.is_null()))  # noqa: PLW2901
+                others = pc.or_(others, is_state)
+            if others.true_count:
+                batch = batch.filter(pc.invert(others))  # noqa: PLW2901
             tuples.append(batch.select(self.row_schema.names))
         if len(homes) != 1:
             raise MisplacedTaskError(
@@ -156,7 +158,7 @@ class StageTask:
             if update.states.num_rows != len(groups):
                 raise ValueError(f"it gave {update.states.num_rows} states for {len(groups)} keys.")
             encoded = codec.encode(pa.table([*groups.keys.columns, *update.states.columns], schema=codec.schema))
-            delta.put(slots, groups.hashes, groups.hashes2, encoded, None if imported else before)
+            delta.put(slots, groups.hashes, groups.hashes2, encoded, None if moved else before)
             written = store.write_delta(view, delta, batch=self.batch, attempt=attempt)
             outputs = self._outputs(groups, update)
             report = {
