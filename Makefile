@@ -6,7 +6,10 @@ READY  := $(VENV)/.ready
 # Sourced before anything that starts Spark: finds a JDK 17+, installs one on Debian/Ubuntu as root, or says what to do.
 JDK    := . scripts/jdk.sh
 
-.PHONY: help demo test check bench lock format clean
+# The versions of Spark that the engine is tested on; the lock has the last one.
+SPARKS := 4.1.* 4.2.* 4.3.*
+
+.PHONY: help demo test test-matrix check bench lock format clean
 .DEFAULT_GOAL := help
 
 help:  ## this list
@@ -24,6 +27,17 @@ demo: $(READY)  ## run the main job on Spark
 
 test: $(READY)  ## every test that CI needs (starts one local Spark)
 	@$(JDK) && $(BIN)/python -m pytest -q
+
+test-matrix: $(READY)  ## the Spark tests on every supported version of Spark
+	@$(JDK) && for version in $(SPARKS); do \
+	  venv=.venv-spark-$${version%.*}; \
+	  [ -x $$venv/bin/python ] || { $(PYTHON) -m venv $$venv \
+	    && $$venv/bin/python -m pip install --quiet --require-hashes -r requirements.lock \
+	    && $$venv/bin/python -m pip install --quiet --no-deps --no-build-isolation -e . \
+	    && $$venv/bin/python -m pip install --quiet "pyspark==$$version"; } || exit 1; \
+	  echo "Spark $$($$venv/bin/python -c 'import pyspark; print(pyspark.__version__)')"; \
+	  $$venv/bin/python -m pytest -q -m spark || exit 1; \
+	done
 
 check: $(READY)  ## lint, format, types, import rules
 	$(BIN)/ruff check .

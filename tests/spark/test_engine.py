@@ -241,6 +241,23 @@ def test_an_empty_batch_and_one_huge_key_are_fine(spark, tmp_path, place):
     assert sink.latest("count") == {huge: 3, None: 1}
 
 
+def test_null_keys_are_kept_dropped_or_refused(spark, place):
+    rows = spark.createDataFrame(pa.table({"word": ["a", None, "a", None], "value": [1, 2, 3, 4]}))
+
+    def run(policy):
+        sink = Remember()
+        where = {key: f"{value}-{policy}" for key, value in place.items()}
+        stream(rows, key="word", null_keys=policy).apply(Count(), channels=2).start(sink, **where)
+        return sink.latest("count")
+
+    assert run("keep") == {"a": 2, None: 2}
+    assert run("drop") == {"a": 2}
+    with pytest.raises(Exception, match="null in its key"):
+        run("error")
+    with pytest.raises(InvalidArgumentError, match="'keep', 'drop' or 'error'"):
+        stream(rows, key="word", null_keys="ignore")
+
+
 def test_mistakes_are_told_at_once(spark, tmp_path, place):
     rows = spark.createDataFrame(zipf_words(10, 5, 0))
     with pytest.raises(InvalidArgumentError, match="no key column 'wrod'"):

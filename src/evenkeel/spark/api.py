@@ -29,11 +29,12 @@ if TYPE_CHECKING:
 
     from evenkeel.operators import Operator
     from evenkeel.spark.sinks import Sink
+    from evenkeel.spark.stage import NullKeys
 
 __all__ = ["Flow", "KeyedRows", "stream"]
 
 
-def stream(rows: DataFrame, key: str | Sequence[str]) -> KeyedRows:
+def stream(rows: DataFrame, key: str | Sequence[str], *, null_keys: NullKeys = "keep") -> KeyedRows:
     """Group rows by key; any DataFrame, streaming or static.
 
     Parameters
@@ -42,8 +43,13 @@ def stream(rows: DataFrame, key: str | Sequence[str]) -> KeyedRows:
         The tuples.
     key
         The key column, or several.
+    null_keys
+        What to do with rows that have a null in their key: ``"keep"`` them as a key of their own, ``"drop"`` them, or
+        fail (``"error"``).
     """
-    return KeyedRows(Flow(rows, ()), _as_keys(key))
+    if null_keys not in ("keep", "drop", "error"):
+        raise InvalidArgumentError(f"null_keys must be 'keep', 'drop' or 'error'; got {null_keys!r}.")
+    return KeyedRows(Flow(rows, ()), _as_keys(key), null_keys)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +61,7 @@ class _Step:
     controller: Controller
     channels: int
     slots: int | None
+    null_keys: NullKeys
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +70,7 @@ class KeyedRows:
 
     flow: Flow
     keys: tuple[str, ...]
+    null_keys: NullKeys = "keep"
 
     def apply(
         self,
@@ -89,7 +97,8 @@ class KeyedRows:
             raise InvalidArgumentError(f"channels must be at least 1; got {channels}.")
         planner = make_planner(strategy) if isinstance(strategy, str) else strategy
         controller = Controller(planner) if isinstance(planner, Planner) else planner
-        return replace(self.flow, steps=(*self.flow.steps, _Step(operator, self.keys, controller, channels, slots)))
+        step = _Step(operator, self.keys, controller, channels, slots, self.null_keys)
+        return replace(self.flow, steps=(*self.flow.steps, step))
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +163,14 @@ class Flow:
             needed = [*step.keys, *(name for name in step.operator.columns(schema) if name not in step.keys)]
             schema = pa.schema([schema.field(name) for name in needed])
             stage = KeyedStage(
-                self.rows.sparkSession, checkpoint, f"stage{number}", local, step.operator, step.keys, schema
+                self.rows.sparkSession,
+                checkpoint,
+                f"stage{number}",
+                local,
+                step.operator,
+                step.keys,
+                schema,
+                step.null_keys,
             )
             table = RoutingTable.even(step.channels, step.slots)
             stages.append(BalancedStage(stage, step.controller, table, table))

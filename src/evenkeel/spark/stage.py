@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -26,7 +26,9 @@ if TYPE_CHECKING:
     from evenkeel.routing import RoutingTable
     from evenkeel.state import Checkpoint
 
-__all__ = ["KeyedStage", "StageRun"]
+__all__ = ["KeyedStage", "NullKeys", "StageRun"]
+
+NullKeys = Literal["keep", "drop", "error"]
 
 
 @dataclass(slots=True)
@@ -56,6 +58,9 @@ class KeyedStage:
         Where the state is kept.
     operator, key_names, row_schema
         What to compute, over which columns.
+    null_keys
+        What to do with rows that have a null in their key: ``"keep"`` them as a key of their own, ``"drop"`` them, or
+        fail (``"error"``).
     """
 
     spark: SparkSession
@@ -65,6 +70,7 @@ class KeyedStage:
     operator: Operator
     key_names: tuple[str, ...]
     row_schema: pa.Schema
+    null_keys: NullKeys = "keep"
     _homes: dict[int, Homes] = field(default_factory=dict)
 
     def run(
@@ -79,6 +85,8 @@ class KeyedStage:
         from pyspark import StorageLevel
         from pyspark.sql import functions as F
 
+        if self.null_keys == "drop":
+            rows = rows.dropna(subset=list(self.key_names))
         homes = self._homes_for(table.channels)
         leaving = leaving_channels(before, table)
         task = StageTask(
@@ -93,6 +101,7 @@ class KeyedStage:
             places=homes.places,
             versions=dict(versions),
             leaving=leaving,
+            refuses_null_keys=self.null_keys == "error",
         )
         routed = with_channel(rows.select(*self.row_schema.names), self.key_names, table, PLACE)
         arriving = routed.withColumn(PLACE, F.get(literal_array(homes.places), F.col(PLACE)))

@@ -59,6 +59,8 @@ class StageTask:
         What each channel held after the batch before.
     leaving
         What each channel gives away in this batch.
+    refuses_null_keys
+        Whether a null in a key is an error.
     """
 
     checkpoint: Checkpoint
@@ -72,6 +74,7 @@ class StageTask:
     places: tuple[int, ...]
     versions: Mapping[int, ManifestRef]
     leaving: Mapping[int, Selection] = field(default_factory=dict)
+    refuses_null_keys: bool = False
 
     def export(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Send the state that leaves the channels whose home rows are in ``batches``."""
@@ -144,6 +147,8 @@ class StageTask:
         store = self._store(channel)
         attempt = uuid.uuid4().hex
         key_columns = [rows[name] for name in self.key_names]
+        if self.refuses_null_keys and any(column.null_count for column in key_columns):
+            raise ValueError("a row has a null in its key, and null_keys is 'error'.")
         groups = Groups.of(rows, self.key_names, hash_keys(*key_columns), second_hash(*key_columns))
         slots = groups.hashes % self.table.slots
         schema = self.operator.state_schema(self.row_schema)
