@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from evenkeel.control import Choice, Controller, ControlOptions, WindowOptions
+from evenkeel.control import Budget, Choice, Controller, ControlOptions, Elasticity, WindowOptions
 from evenkeel.errors import CheckpointInUseError, IncompatibleCheckpointError, InvalidArgumentError
 from evenkeel.hashing import hash_keys
 from evenkeel.operators import Count, PerKey, Total
@@ -82,6 +82,43 @@ def test_the_controller_evens_a_skewed_stream_and_says_why(spark, tmp_path, plac
     assert all(decision.reasons for decision in query.decisions)
     assert query.table.epoch > 0
     assert sink.latest("count") == Counter(word for table in tables for word in table["word"].to_pylist())
+
+
+def test_the_number_of_channels_follows_the_load(spark, tmp_path, place):
+    tables = [zipf_words(rows, 400, seed) for seed, rows in enumerate([1000, 1000, 8000, 8000, 8000, 8000])]
+    write_batches(tmp_path / "in", tables)
+    sink = Remember()
+    options = ControlOptions(windows=WindowOptions(batches=2), elasticity=Elasticity.around(1000, max_channels=6))
+    query = (
+        stream(file_stream(spark, tmp_path / "in"), key="word")
+        .apply(Count(), strategy=Controller(make_planner("keel"), options), channels=1)
+        .start(sink, **place)
+    )
+    query.process_all_available()
+    query.stop()
+    assert len(query.history[0]["reports"][0]) == 1
+    assert query.table.channels == 6
+    assert any(decision.choice is Choice.RESIZE for decision in query.decisions)
+    assert sink.latest("count") == expected(tables)[0]
+
+
+def test_a_large_plan_is_carried_out_over_several_batches(spark, tmp_path, place):
+    tables = [zipf_words(3000, 1000, 0) for _ in range(7)]
+    write_batches(tmp_path / "in", tables)
+    sink = Remember()
+    budget = 8000
+    options = ControlOptions(windows=WindowOptions(batches=1), budget=Budget(state_bytes=budget))
+    controller = Controller(make_planner("lptf"), options)
+    query = (
+        stream(file_stream(spark, tmp_path / "in"), key="word").apply(Count(), strategy=controller, channels=4)
+    ).start(sink, **place)
+    query.process_all_available()
+    query.stop()
+    moved = [sum(report["imported_bytes"] for report in batch["reports"][0]) for batch in query.history]
+    assert sum(size > 0 for size in moved) >= 2
+    assert max(moved) <= budget  # the keys are all known after the first batch, so their state does not grow
+    assert any(decision.choice is Choice.CONTINUE for decision in query.decisions)
+    assert sink.latest("count") == expected(tables)[0]
 
 
 def append(key, rows, state):
