@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -13,11 +14,17 @@ settings.register_profile("evenkeel", deadline=None, print_blob=True, suppress_h
 settings.load_profile("evenkeel")
 
 
-def pytest_configure() -> None:
-    """Drop compiled loops that are older than any of their sources.
+def pytest_configure(config: pytest.Config) -> None:
+    """Drop compiled loops that are older than any of their sources; know what older versions of Spark leave open.
 
     Numba's cache looks only at the file of the loop itself, not at the files of the helpers inlined into it.
     """
+    if version("pyspark") < "4.3":
+        # They leave the sockets that results come through to the garbage collector.
+        config.addinivalue_line("filterwarnings", "ignore:unclosed <socket:ResourceWarning")
+        config.addinivalue_line(
+            "filterwarnings", "ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning"
+        )
     package = Path(__file__).parents[1] / "src" / "evenkeel"
     cached = [file for kind in ("*.nbi", "*.nbc") for file in package.rglob(kind)]
     sources = [*package.rglob("_kernels*.py"), *(package / "_kernels").glob("*.py")]

@@ -190,9 +190,8 @@ def _as_keys(key: str | Sequence[str]) -> tuple[str, ...]:
 
 
 def _arrow_schema(rows: DataFrame) -> pa.Schema:
-    from pyspark.sql.pandas.types import to_arrow_schema
-
-    return to_arrow_schema(rows.schema, timezone="UTC")
+    """The schema as Spark itself gives it to Arrow; the functions that map types differ between its versions."""
+    return rows.sparkSession.createDataFrame([], rows.schema).toArrow().schema
 
 
 def _filesystem(location: str) -> tuple[Any, str]:
