@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from evenkeel.errors import EvenkeelError, KeyFailedError, MisplacedTaskError, StageFailedError
 from evenkeel.hashing import hash_keys
 from evenkeel.operators import Groups, RowCodec
+from evenkeel.routing.ragged import contains
 from evenkeel.spark.homes import HOME, PLACE
 from evenkeel.state import KEY_BYTES, Checkpoint, Delta, ManifestRef, Selection, StateStore, second_hash
 
@@ -192,7 +193,8 @@ class StageTask:
         counts = groups.counts
         by_slot = np.bincount(slots, weights=counts, minlength=self.table.slots)
         touched = np.flatnonzero(by_slot)
-        listed = np.isin(groups.hashes, np.concatenate([self.table.pin_hashes, self.table.split_hashes]))
+        pinned, split = self.table.pin_hashes, self.table.split_hashes
+        listed = contains(pinned, groups.hashes) | contains(split, groups.hashes)
         heavy = np.zeros(len(groups), bool)
         heavy[np.argsort(-counts, kind="stable")[:_HEAVY_KEYS]] = True
         chosen = np.flatnonzero(heavy | listed)
