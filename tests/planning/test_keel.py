@@ -219,7 +219,7 @@ WORKLOADS = {
 
 @pytest.mark.parametrize("workload", WORKLOADS.values(), ids=WORKLOADS.keys())
 def test_with_the_bytes_of_any_other_planner_it_is_at_least_as_even(workload):
-    """On or below the front of imbalance against moved state, on the workloads of the papers."""
+    """On the front of imbalance against moved state, or within a ten-thousandth of the average load of it."""
     given_ = workload()
     average = given_.snapshots[-1].total() / given_.channels
     for name in OTHERS:
