@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
 
 if TYPE_CHECKING:
     import numpy as np
@@ -13,7 +13,9 @@ if TYPE_CHECKING:
 
     from evenkeel.operators.groups import Groups
 
-__all__ = ["Operator", "Update"]
+__all__ = ["Clock", "Operator", "Update"]
+
+Clock: TypeAlias = Literal["event_time", "batch", "time"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,11 +30,21 @@ class Update:
         Results, any number of rows; columns as the operator's output schema, without the key columns.
     key_of_outputs
         For each result, the row of its key; ``None`` if there is just one per key, in order.
+    keep
+        Which keys keep a state at all; the others are forgotten. ``None`` keeps all.
+    wake
+        When each key wants to be called again though no tuple comes, by the operator's clock; :data:`NEVER` if it does
+        not. ``None`` is never for all. A wish replaces the one before.
+    late
+        How many tuples came too late to count.
     """
 
     states: pa.Table
     outputs: pa.Table
     key_of_outputs: NDArray[np.int64] | None = None
+    keep: NDArray[np.bool_] | None = None
+    wake: NDArray[np.int64] | None = None
+    late: int = 0
 
 
 class Operator(ABC):
@@ -46,6 +58,11 @@ class Operator(ABC):
     name: ClassVar[str]
     merges: ClassVar[bool] = False
     """Whether partial states of a key merge. Only then may a key be split over channels."""
+    needs_event_time: ClassVar[bool] = False
+    """Whether the stream must say which column holds the event time."""
+    wakes_by: Clock | None = None
+    """The clock of ``Update.wake``: event time (the watermark, in microseconds), the number of the batch, or the
+    driver's time in microseconds. ``None`` if keys are never called without tuples."""
 
     def columns(self, rows: pa.Schema) -> list[str]:
         """Give the columns that the operator looks at, besides the key columns; only these are shuffled."""
@@ -64,5 +81,5 @@ class Operator(ABC):
         """Bring the keys of a batch up to date.
 
         ``states`` has one row per key, aligned with ``groups.keys``; a key that is not ``known`` has no state yet, and
-        a row of nulls.
+        a row of nulls. Keys that asked to be called have no tuples, if none came.
         """

@@ -8,19 +8,16 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evenkeel.operators.base import Operator, Update
+from evenkeel.operators.mergeable import Mergeable
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from evenkeel.operators.groups import Groups
 
 __all__ = ["Count"]
 
 
 @dataclass(frozen=True)
-class Count(Operator):
+class Count(Mergeable):
     """Count the tuples of each key; the result is each touched key's count so far.
 
     Parameters
@@ -30,7 +27,6 @@ class Count(Operator):
     """
 
     name = "count"
-    merges = True
     called: str = "count"
 
     def columns(self, rows: pa.Schema) -> list[str]:  # noqa: ARG002
@@ -45,8 +41,15 @@ class Count(Operator):
         """One number."""
         return self.state_schema(rows)
 
-    def update(self, groups: Groups, states: pa.Table, known: NDArray[np.bool_]) -> Update:  # noqa: ARG002
-        """Add the number of tuples of each key."""
-        counts = pc.add(pc.fill_null(states[self.called], 0), pa.array(groups.counts))
-        table = pa.table([counts], schema=states.schema)
-        return Update(table, table)
+    def lift(self, groups: Groups) -> pa.Table:
+        """Count the tuples of each key."""
+        return pa.table({self.called: groups.counts})
+
+    def merge(self, left: pa.Table, right: pa.Table) -> pa.Table:
+        """Add up."""
+        counts = pc.add(pc.fill_null(left[self.called], 0), pc.fill_null(right[self.called], 0))
+        return pa.table({self.called: counts})
+
+    def results(self, states: pa.Table) -> tuple[pa.Table, None]:
+        """The count itself."""
+        return states, None

@@ -2,18 +2,43 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import pyarrow as pa
     from numpy.typing import NDArray
 
-__all__ = ["Groups"]
+__all__ = ["NEVER", "NO_WATERMARK", "Groups", "Moment"]
+
+NEVER = np.iinfo(np.int64).max
+"""A time that no clock reaches."""
+NO_WATERMARK = np.iinfo(np.int64).min
+"""The watermark while no event time is known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """When a batch is processed.
+
+    Parameters
+    ----------
+    batch
+        Its number.
+    watermark
+        The event time, in microseconds, before which nothing more is expected; fixed before the batch began, by the
+        batches before it. :data:`NO_WATERMARK` at first.
+    time
+        When the driver began the batch, in microseconds since 1970.
+    """
+
+    batch: int = 0
+    watermark: int = NO_WATERMARK
+    time: int = 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -25,11 +50,17 @@ class Groups:
     rows
         The tuples, in the order in which they came.
     keys
-        The key columns, one row per different key, by ascending hash.
+        The key columns, one row per different key: those that have tuples by ascending hash, then those that asked to
+        be called and have none.
     hashes, hashes2
         The two hashes by which each key is known.
     key_of
         For each tuple, the row of its key.
+    times
+        For each tuple, its event time in microseconds; ``None`` if the stream has no event time. A null is
+        :data:`NEVER`.
+    now
+        When the batch is processed.
     """
 
     rows: pa.Table
@@ -37,10 +68,19 @@ class Groups:
     hashes: NDArray[np.int64]
     hashes2: NDArray[np.int64]
     key_of: NDArray[np.int64]
+    times: NDArray[np.int64] | None = None
+    now: Moment = field(default_factory=Moment)
 
     @classmethod
     def of(
-        cls, rows: pa.Table, key_names: Sequence[str], hashes: NDArray[np.int64], hashes2: NDArray[np.int64]
+        cls,
+        rows: pa.Table,
+        key_names: Sequence[str],
+        hashes: NDArray[np.int64],
+        hashes2: NDArray[np.int64],
+        *,
+        times: NDArray[np.int64] | None = None,
+        now: Moment | None = None,
     ) -> Groups:
         """Tell tuples apart by both of their hashes. O(n log n)."""
         distinct, first, key_of = np.unique(hashes, return_index=True, return_inverse=True)
@@ -50,7 +90,17 @@ class Groups:
             both["hash"], both["hash2"] = hashes, hashes2
             pairs, first, key_of = np.unique(both, return_index=True, return_inverse=True)
             distinct = pairs["hash"]
-        return cls(rows, rows.select(list(key_names)).take(first), distinct, hashes2[first], key_of)
+        keys = rows.select(list(key_names)).take(first)
+        return cls(rows, keys, distinct, hashes2[first], key_of, times, now or Moment())
+
+    def and_keys(self, keys: pa.Table, hashes: NDArray[np.int64], hashes2: NDArray[np.int64]) -> Groups:
+        """Add keys that have no tuples; none of them may be there already."""
+        return replace(
+            self,
+            keys=pa.concat_tables([self.keys, keys]),
+            hashes=np.concatenate([self.hashes, hashes]),
+            hashes2=np.concatenate([self.hashes2, hashes2]),
+        )
 
     def __len__(self) -> int:
         return len(self.hashes)

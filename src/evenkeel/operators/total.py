@@ -10,18 +10,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evenkeel.errors import InvalidArgumentError, UnsupportedTypeError
-from evenkeel.operators.base import Operator, Update
+from evenkeel.operators.mergeable import Mergeable
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from evenkeel.operators.groups import Groups
 
 __all__ = ["Total"]
 
 
 @dataclass(frozen=True)
-class Total(Operator):
+class Total(Mergeable):
     """Add up a column for each key, nulls left out; the result is each touched key's total so far.
 
     Whole numbers give a long, as in Spark, and wrap around beyond it; floats give a double.
@@ -33,7 +31,6 @@ class Total(Operator):
     """
 
     name = "total"
-    merges = True
     column: str
 
     def columns(self, rows: pa.Schema) -> list[str]:  # noqa: ARG002
@@ -57,12 +54,18 @@ class Total(Operator):
         """One number."""
         return self.state_schema(rows)
 
-    def update(self, groups: Groups, states: pa.Table, known: NDArray[np.bool_]) -> Update:  # noqa: ARG002
-        """Add each key's sum."""
-        schema = states.schema
-        kind = schema.field("total").type
+    def lift(self, groups: Groups) -> pa.Table:
+        """Add up the tuples of each key."""
+        kind = self.state_schema(groups.rows.schema).field("total").type
         values = pc.cast(groups.rows[self.column], kind)
         sums = np.zeros(len(groups), kind.to_pandas_dtype())
         np.add.at(sums, groups.key_of, pc.fill_null(values, 0).to_numpy())
-        table = pa.table([pc.add(pc.fill_null(states["total"], 0), pa.array(sums))], schema=schema)
-        return Update(table, table)
+        return pa.table({"total": sums})
+
+    def merge(self, left: pa.Table, right: pa.Table) -> pa.Table:
+        """Add up."""
+        return pa.table({"total": pc.add(pc.fill_null(left["total"], 0), pc.fill_null(right["total"], 0))})
+
+    def results(self, states: pa.Table) -> tuple[pa.Table, None]:
+        """The total itself."""
+        return states, None

@@ -1,0 +1,80 @@
+"""Operators whose partial states merge: they may be split over channels, and combined before the shuffle."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from evenkeel.operators.base import Operator, Update
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from evenkeel.operators.groups import Groups
+
+__all__ = ["Mergeable", "fold"]
+
+
+class Mergeable(Operator):
+    """An operator that is a commutative monoid: lift tuples to states, merge states, read results off a state.
+
+    ``merge`` is associative and commutative, a row of nulls is the state of no tuples (``merge(x, nulls) == x``), and
+    lifting a batch is merging the lifts of its parts. The results are a function of the state alone.
+    """
+
+    merges = True
+
+    @abstractmethod
+    def lift(self, groups: Groups) -> pa.Table:
+        """Give the state of each key of a batch, of these tuples alone."""
+
+    @abstractmethod
+    def merge(self, left: pa.Table, right: pa.Table) -> pa.Table:
+        """Merge states row by row."""
+
+    @abstractmethod
+    def results(self, states: pa.Table) -> tuple[pa.Table, NDArray[np.int64] | None]:
+        """Give the results of each state, and for each result its state's row; ``None`` if there is one for each."""
+
+    def update(self, groups: Groups, states: pa.Table, known: NDArray[np.bool_]) -> Update:  # noqa: ARG002
+        """Merge the batch into the states."""
+        merged = self.merge(states, self.lift(groups))
+        return Update(merged, *self.results(merged))
+
+
+def fold(operator: Mergeable, states: pa.Table, key_of: NDArray[np.int64], keys: int) -> pa.Table:
+    """Merge many states into one per key, aligned with keys 0 to ``keys - 1``; nulls for a key without states.
+
+    Notes
+    -----
+    Rounds of whole-column merges, each halving the states of every key: O(n log n), log₂ of the largest group rounds.
+    """
+    order = np.argsort(key_of, kind="stable")
+    states, key_of = states.take(order), key_of[order]
+    while len(key_of) > 1:
+        starts = np.searchsorted(key_of, key_of)  # where each state's key begins
+        turn = (np.arange(len(key_of)) - starts) % 2
+        second = np.flatnonzero(turn)
+        if len(second) == 0:
+            break
+        first = np.flatnonzero(turn == 0)
+        # Firsts without a partner merge with nulls, which leaves them as they are.
+        has_partner = np.zeros(len(first), bool)
+        has_partner[np.searchsorted(first, second - 1)] = True
+        partners = np.full(len(first), -1)
+        partners[has_partner] = second
+        states = operator.merge(states.take(first), _take(states, partners))
+        key_of = key_of[first]
+    places = np.full(keys, -1)
+    places[key_of] = np.arange(len(key_of))
+    return _take(states, places)
+
+
+def _take(table: pa.Table, places: NDArray[np.int64]) -> pa.Table:
+    """Take rows; a negative place gives a row of nulls."""
+    import pyarrow as pa
+
+    return table.take(pa.array(places, mask=places < 0))
