@@ -18,6 +18,7 @@ from evenkeel.state.selection import Selection
 from evenkeel.state.store import DeltaFile, StateStore
 from evenkeel.state.totals import SlotTotals
 from evenkeel.state.view import EXPORTED, Opening, StateView
+from evenkeel.state.wakes import wakes_of, with_wakes, without_wakes
 
 __all__ = [
     "EXPORTED",
@@ -43,4 +44,7 @@ __all__ = [
     "forget",
     "held_copies",
     "second_hash",
+    "wakes_of",
+    "with_wakes",
+    "without_wakes",
 ]

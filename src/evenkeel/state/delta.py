@@ -63,6 +63,8 @@ class Delta:
 
     def __init__(self) -> None:
         self.dropped: Selection = NOTHING
+        self.woken_until: int | None = None
+        """If values begin with times (see :mod:`~evenkeel.state.wakes`): up to when keys have been called now."""
         self._keys: list[NDArray[np.bytes_]] = []
         self._values: list[Any] = []
         self._previous: list[NDArray[np.int64]] = []

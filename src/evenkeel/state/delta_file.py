@@ -11,8 +11,9 @@ hash2   int64         its second hash
 value   large_binary  its new state; null deletes it
 ======= ============= ==========================================
 
-The schema's metadata holds the format, the dropped ranges (lowest and highest packed key of each, 40 bytes) and the
-change of each slot's keys and bytes. Drops come first, so a key that is dropped and written is there afterwards.
+The schema's metadata holds the format, the dropped ranges (lowest and highest packed key of each, 40 bytes), the
+change of each slot's keys and bytes and, where values begin with times, up to when keys have been called. Drops come
+first, so a key that is dropped and written is there afterwards.
 """
 
 from __future__ import annotations
@@ -48,15 +49,21 @@ _ROWS_PER_BATCH = 1 << 20
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Changes:
-    """What a delta file says: ranges to drop, then keys to write, and what that does to the slots' totals."""
+    """What a delta file says: ranges to drop, then keys to write, and what that does to the slots' totals.
+
+    Where values begin with times, ``woken_until`` says up to when keys have been called.
+    """
 
     drops: list[tuple[bytes, bytes]]
     keys: NDArray[np.bytes_]
     values: Any
     totals: SlotTotals
+    woken_until: int | None = None
 
 
-def encode(pending: Pending, drops: list[tuple[bytes, bytes]], totals: SlotTotals) -> Any:
+def encode(
+    pending: Pending, drops: list[tuple[bytes, bytes]], totals: SlotTotals, woken_until: int | None = None
+) -> Any:
     """Give the bytes of a delta file as an Arrow buffer. O(keys written + ranges)."""
     slots, hashes, hashes2 = unpack(pending.keys)
     metadata = {
@@ -64,6 +71,8 @@ def encode(pending: Pending, drops: list[tuple[bytes, bytes]], totals: SlotTotal
         "drops": b"".join(low + high for low, high in drops),
         "totals": totals.to_bytes(),
     }
+    if woken_until is not None:
+        metadata["woken_until"] = str(woken_until)
     table = pa.table([slots, hashes, hashes2, pending.values], schema=ROWS.with_metadata(metadata))
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
@@ -88,6 +97,8 @@ def decode(data: Any, path: str) -> Changes:
             for start in range(0, len(ends), 2 * KEY_BYTES)
         ]
         keys = pack(*(table[name].to_numpy() for name in ("slot", "hash", "hash2")))
-        return Changes(drops, keys, table["value"], SlotTotals.from_bytes(metadata[b"totals"]))
+        totals = SlotTotals.from_bytes(metadata[b"totals"])
+        woken = metadata.get(b"woken_until")
+        return Changes(drops, keys, table["value"], totals, None if woken is None else int(woken))
     except (pa.ArrowException, KeyError, ValueError) as error:
         raise CorruptDataError(f"{path} is not a delta: {error}", path=path, reason="altered") from error

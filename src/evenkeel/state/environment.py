@@ -44,7 +44,7 @@ class SharedEnvironment:
         self.env = lmdb.open(
             str(directory),
             map_size=max(map_bytes, 2 * size),
-            max_dbs=3,
+            max_dbs=4,
             max_readers=1024,
             sync=False,
             metasync=False,
@@ -53,7 +53,8 @@ class SharedEnvironment:
         )
         try:
             self._check_size(data)
-            self.base, self.recent, self.meta = (self.env.open_db(name) for name in (b"base", b"recent", b"meta"))
+            names = (b"base", b"recent", b"meta", b"timers")
+            self.base, self.recent, self.meta, self.timers = (self.env.open_db(name) for name in names)
         except BaseException:
             self.env.close()
             raise

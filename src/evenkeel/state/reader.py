@@ -6,7 +6,9 @@ from bisect import bisect_right
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from evenkeel.state.identity import KEY_BYTES
 from evenkeel.state.totals import SlotTotals
+from evenkeel.state.wakes import WAKE_BYTES, wake_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -65,6 +67,12 @@ class Reader:
             for place in missing:
                 values[place] = cursor.get(keys[place])
         return values
+
+    def timers(self, until: int) -> list[bytes]:
+        """Give the keys of which some value, now or before, wanted to be called by ``until``. O(keys given)."""
+        last = wake_bytes(until) + b"\xff" * KEY_BYTES
+        found = chunks(self._txn, self._shared.timers, b"", last, values=False)
+        return [entry[WAKE_BYTES:] for entries, _ in found for entry in entries]
 
     def ranges(self, ranges: list[tuple[bytes, bytes]]) -> Iterator[tuple[list[bytes], list[bytes]]]:
         """Give keys and values of some ranges, each key once, in no order. O(keys given)."""

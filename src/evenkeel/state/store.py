@@ -123,7 +123,7 @@ class StateStore:
             return DeltaFile(None, 0, tip, view.totals())
         change = view.change_of(delta)
         pending = delta.pending()
-        data = encode(pending, delta.dropped.range_list(), change)
+        data = encode(pending, delta.dropped.range_list(), change, delta.woken_until)
         file = self.checkpoint.files.write(self._path(batch, attempt, "delta.arrow"), data)
         return DeltaFile(file, len(pending.keys), next_tip(tip, file.checksum), view.totals() + change)
 

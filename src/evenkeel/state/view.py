@@ -14,6 +14,7 @@ from evenkeel.state.identity import KEY_BYTES, as_list, locate, pack, unpack
 from evenkeel.state.reader import Reader
 from evenkeel.state.selection import EVERYTHING
 from evenkeel.state.totals import SlotTotals
+from evenkeel.state.wakes import NEVER, wakes_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -135,6 +136,29 @@ class StateView:
         back = np.empty(len(order), np.int64)
         back[order] = np.arange(len(order))
         return found.take(pa.array(back))
+
+    def due(
+        self, until: int, delta: Delta
+    ) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int64], pa.BinaryArray]:
+        """Give the keys that want to be called by ``until``: slots, hashes, second hashes and values.
+
+        Parameters
+        ----------
+        until
+            What the clock says.
+        delta
+            What it has imported counts, what it drops does not.
+
+        Notes
+        -----
+        O(keys due, and keys that once wanted to be).
+        """
+        waiting = np.frombuffer(b"".join(self._reader.timers(until)), f"S{KEY_BYTES}")
+        keys = np.unique(np.concatenate([waiting, delta.pending().keys]))
+        slots, hashes, hashes2 = unpack(keys)
+        values = self.get(slots, hashes, hashes2, delta)
+        due = wakes_of(values) <= min(until, NEVER - 1)
+        return slots[due], hashes[due], hashes2[due], values.filter(pa.array(due))
 
     def export(self, selection: Selection) -> Iterator[pa.RecordBatch]:
         """Give the selected keys and states, in no order, in batches of at most 65,536 rows. O(keys selected)."""

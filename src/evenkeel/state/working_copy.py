@@ -1,10 +1,10 @@
 """The working copy: one channel's state at one version, in LMDB on the host.
 
-Three databases: ``base`` and ``recent`` hold packed key → value, ``meta`` says whose copy this is and what the slots
-hold. New values go to the small ``recent`` while they are few: keys are hashes, so the keys of a batch lie scattered
-over all pages of a large ``base``, and writing there would copy most of it. ``recent`` wins over ``base``; deletes go
-to both. When ``recent`` has grown to 1/16 of ``base``, it is folded into it. So a batch costs by the keys it touches,
-and keys that are touched batch after batch stay together.
+Four databases: ``base`` and ``recent`` hold packed key → value, ``timers`` when keys want to be called, ``meta`` says
+whose copy this is and what the slots hold. New values go to the small ``recent`` while they are few: keys are hashes, so
+the keys of a batch lie scattered over all pages of a large ``base``, and writing there would copy most of it. ``recent``
+wins over ``base``; deletes go to both. When ``recent`` has grown to 1/16 of ``base``, it is folded into it. So a batch
+costs by the keys it touches, and keys that are touched batch after batch stay together.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ import lmdb
 from evenkeel.errors import CorruptDataError, StorageError
 from evenkeel.state.environment import boot_id
 from evenkeel.state.files import FORMAT
-from evenkeel.state.identity import as_list
+from evenkeel.state.identity import KEY_BYTES, as_list
 from evenkeel.state.manifest import EMPTY_TIP
 from evenkeel.state.reader import TOTALS, Reader, chunks
+from evenkeel.state.wakes import NEVER, WAKE_BYTES, wake_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -149,8 +150,23 @@ def _write(txn: lmdb.Transaction[bytes], shared: SharedEnvironment, changes: Cha
         txn.drop(shared.recent, delete=False)
     with txn.cursor(target) as sink:
         sink.putmulti(zip(keys, values, strict=True), append=target is shared.base and reader.base_keys == 0)
+    if changes.woken_until is not None:
+        _set_timers(txn, shared, keys, values, changes.woken_until)
     totals = reader.totals() + changes.totals
     txn.put(TOTALS, totals.to_bytes(), db=shared.meta)
+
+
+def _set_timers(
+    txn: lmdb.Transaction[bytes], shared: SharedEnvironment, keys: list[bytes], values: list[bytes], woken_until: int
+) -> None:
+    """Forget the times that are over, and note what the values that were written want."""
+    last = wake_bytes(woken_until) + b"\xff" * KEY_BYTES
+    for over, _ in list(chunks(txn, shared.timers, b"", last, values=False)):
+        _delete(txn, shared.timers, over)
+    never = wake_bytes(NEVER)
+    wanted = ((value[:WAKE_BYTES], key) for key, value in zip(keys, values, strict=True))
+    with txn.cursor(shared.timers) as sink:
+        sink.putmulti(((time + key, b"") for time, key in wanted if time != never))
 
 
 def _delete(txn: lmdb.Transaction[bytes], database: Any, keys: list[bytes]) -> None:
