@@ -47,6 +47,12 @@ def least(loads: list[int], among: list[int]) -> int:
 
 @pytest.mark.parametrize("name", ROUTERS)
 class TestEveryRouter:
+    def test_tuples_go_only_where_they_can_be_found(self, name):
+        keys = zipf(3000, 200, 1.2)
+        router = make_router(name, 7, sources=2)
+        channels = router.route(keys, np.arange(len(keys)) % 2)
+        assert (make_router(name, 7, sources=2).reachable(keys) == channels[:, np.newaxis]).any(axis=1).all()
+
     def test_every_tuple_gets_a_channel_that_exists(self, name):
         for channels in (1, 2, 7):
             routed = make_router(name, channels).route(zipf(3000, 500, 1.2))

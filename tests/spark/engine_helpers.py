@@ -68,6 +68,9 @@ class Forced:
         following_table = plain.with_pins(pins, rng.integers(0, channels, 5)).evolve(epoch=table.epoch + 1)
         return None, following_table
 
+    def record(self, decision):
+        self.decisions.append(decision)
+
     def snapshot(self) -> Saved:
         return Saved({"batch": self.batch})
 

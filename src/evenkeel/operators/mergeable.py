@@ -41,8 +41,11 @@ class Mergeable(Operator):
 
     def update(self, groups: Groups, states: pa.Table, known: NDArray[np.bool_]) -> Update:  # noqa: ARG002
         """Merge the batch into the states."""
-        merged = self.merge(states, self.lift(groups))
-        return Update(merged, *self.results(merged))
+        return self.settle(groups, self.merge(states, self.lift(groups)))
+
+    def settle(self, groups: Groups, states: pa.Table) -> Update:  # noqa: ARG002
+        """Give what comes of the merged states; an operator with a clock emits here what is due."""
+        return Update(states, *self.results(states))
 
 
 def fold(operator: Mergeable, states: pa.Table, key_of: NDArray[np.int64], keys: int) -> pa.Table:

@@ -168,6 +168,14 @@ def best_choice(key_hash: np.int64, seeds: NDArray[np.uint64], choices: int, loa
 
 
 @compiled
+def all_choices(hashes: Hashes, seeds: NDArray[np.uint64], channels: int, out: NDArray[np.int32]) -> None:
+    """Every candidate of every key, one row per key."""
+    for i in range(len(hashes)):
+        for j in range(len(seeds)):
+            out[i, j] = choice(hashes[i], seeds[j], channels)
+
+
+@compiled
 def route_round_robin(sources: NDArray[np.int64], turns: NDArray[np.int64], channels: int, out: Channels) -> None:
     for i in range(len(out)):
         source = sources[i] if len(sources) else 0

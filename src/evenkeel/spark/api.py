@@ -9,32 +9,48 @@ import time
 import uuid
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
 from evenkeel.control import Controller
 from evenkeel.errors import InvalidArgumentError
-from evenkeel.planning import Planner, make_planner
+from evenkeel.operators import Mergeable
+from evenkeel.operators.durations import microseconds
+from evenkeel.operators.split import PART, Merged, Partial
+from evenkeel.planning import make_planner
 from evenkeel.routing import RoutingTable
-from evenkeel.spark.query import BalancedStage, Query
+from evenkeel.spark.balanced import BalancedStage
+from evenkeel.spark.query import Query
 from evenkeel.spark.sinks import as_sink
 from evenkeel.spark.stage import KeyedStage
+from evenkeel.spark.strategies import Strategy, as_strategy
+from evenkeel.spark.times import TIME, check_event_time
 from evenkeel.state import Checkpoint, Lease
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from datetime import timedelta
 
     from pyspark.sql import DataFrame
 
     from evenkeel.operators import Operator
+    from evenkeel.planning import Planner
+    from evenkeel.routing import Router
     from evenkeel.spark.sinks import Sink
     from evenkeel.spark.stage import NullKeys
 
 __all__ = ["Flow", "KeyedRows", "stream"]
 
 
-def stream(rows: DataFrame, key: str | Sequence[str], *, null_keys: NullKeys = "keep") -> KeyedRows:
+def stream(
+    rows: DataFrame,
+    key: str | Sequence[str],
+    *,
+    event_time: str | None = None,
+    delay: str | timedelta = "0 seconds",
+    null_keys: NullKeys = "keep",
+) -> KeyedRows:
     """Group rows by key; any DataFrame, streaming or static.
 
     Parameters
@@ -43,25 +59,16 @@ def stream(rows: DataFrame, key: str | Sequence[str], *, null_keys: NullKeys = "
         The tuples.
     key
         The key column, or several.
+    event_time
+        The column that says when each tuple happened: a timestamp or a date.
+    delay
+        How late tuples may come, in event time: ``"10 seconds"``. The watermark is the newest event time of the batches
+        before, less this.
     null_keys
         What to do with rows that have a null in their key: ``"keep"`` them as a key of their own, ``"drop"`` them, or
         fail (``"error"``).
     """
-    if null_keys not in ("keep", "drop", "error"):
-        raise InvalidArgumentError(f"null_keys must be 'keep', 'drop' or 'error'; got {null_keys!r}.")
-    return KeyedRows(Flow(rows, ()), _as_keys(key), null_keys)
-
-
-@dataclass(frozen=True, slots=True)
-class _Step:
-    """One keyed stage to be."""
-
-    operator: Operator
-    keys: tuple[str, ...]
-    controller: Controller
-    channels: int
-    slots: int | None
-    null_keys: NullKeys
+    return Flow(rows, ()).key_by(*_as_keys(key), event_time=event_time, delay=delay, null_keys=null_keys)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,15 +77,21 @@ class KeyedRows:
 
     flow: Flow
     keys: tuple[str, ...]
+    event_time: str | None = None
+    delay_us: int = 0
     null_keys: NullKeys = "keep"
 
     def apply(
         self,
         operator: Operator,
-        strategy: str | Planner | Controller = "keel",
+        strategy: str | Planner | Controller | Router = "keel",
         channels: int = 8,
         *,
         slots: int | None = None,
+        combine: bool = False,
+        aggregate_every: int | str | timedelta = 1,
+        split_results: Literal["merge", "partial"] = "merge",
+        probe: str | None = None,
     ) -> Flow:
         """Apply an operator to each key, on a number of channels that a strategy keeps even.
 
@@ -87,18 +100,88 @@ class KeyedRows:
         operator
             What to compute.
         strategy
-            A planner by name or as an object, or a whole controller.
+            A planner by name or as an object, or a whole controller: keys move while the query runs. Or a router, such
+            as ``"pkg"``, that gives each tuple a channel; if it splits keys, the operator's partial states must merge.
         channels
             Parallel tasks.
         slots
             Hash buckets of keys; enough for ``channels`` by default.
+        combine
+            Whether to combine tuples to partial states before the shuffle, for an operator whose states merge.
+        aggregate_every
+            Where keys are split: after how many batches, or how much time, partial states are merged. Results are then
+            given as often.
+        split_results
+            Where keys are split: ``"merge"`` brings the partial states of a key together in a second stage;
+            ``"partial"`` gives the results of each channel as they are, even those of an operator that does not merge.
+        probe
+            Where a router decides: a column of booleans. Rows for which it is true go to every channel that may hold a
+            part of their key.
         """
         if channels < 1:
             raise InvalidArgumentError(f"channels must be at least 1; got {channels}.")
-        planner = make_planner(strategy) if isinstance(strategy, str) else strategy
-        controller = Controller(planner) if isinstance(planner, Planner) else planner
-        step = _Step(operator, self.keys, controller, channels, slots, self.null_keys)
+        step = _Step(
+            operator,
+            self,
+            as_strategy(strategy, channels),
+            channels,
+            slots,
+            combine,
+            *_period(aggregate_every),
+            split_results,
+            probe,
+        )
+        step.check()
         return replace(self.flow, steps=(*self.flow.steps, step))
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """One operator to be: one keyed stage, or two where keys are split."""
+
+    operator: Operator
+    rows: KeyedRows
+    strategy: Strategy
+    channels: int
+    slots: int | None
+    combine: bool
+    every: int
+    clock: Literal["batch", "time"]
+    split_results: Literal["merge", "partial"]
+    probe: str | None
+
+    @property
+    def merges(self) -> bool:
+        """Whether there are two stages."""
+        return self.strategy.splits and self.split_results == "merge"
+
+    def check(self) -> None:
+        """Complain about what cannot be."""
+        name = self.operator.name
+        if self.merges and not isinstance(self.operator, Mergeable):
+            assert self.strategy.router is not None
+            raise InvalidArgumentError(
+                f"{self.strategy.router.name!r} splits keys over channels, and the partial states of operator {name!r} "
+                "do not merge: its results would be wrong. Take a strategy that moves whole keys, such as 'keel'; or "
+                "split_results='partial' if you want the results of parts of keys."
+            )
+        if self.combine and not isinstance(self.operator, Mergeable):
+            raise InvalidArgumentError(f"Operator {name!r} cannot be combined before the shuffle: it does not merge.")
+        if self.combine and self.strategy.splits:
+            raise InvalidArgumentError("combine and a strategy that splits keys do the same; choose one of them.")
+        if (self.every, self.clock) != (1, "batch"):
+            if not self.merges:
+                raise InvalidArgumentError("aggregate_every is for strategies that split keys.")
+            if self.operator.wakes_by is not None:
+                raise InvalidArgumentError(
+                    f"Operator {name!r} has a clock of its own; its partial states must be merged in every batch."
+                )
+        if self.probe is not None and self.strategy.router is None:
+            raise InvalidArgumentError("probe is for strategies that look at every tuple, such as 'pkg'.")
+        if self.operator.needs_event_time and self.rows.event_time is None:
+            raise InvalidArgumentError(
+                f"Operator {name!r} needs event times; name their column: stream(…, event_time=…)."
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,9 +191,17 @@ class Flow:
     rows: DataFrame
     steps: tuple[_Step, ...]
 
-    def key_by(self, *key: str) -> KeyedRows:
-        """Group the results of the last stage by key again, for another stage."""
-        return KeyedRows(self, _as_keys(key))
+    def key_by(
+        self,
+        *key: str,
+        event_time: str | None = None,
+        delay: str | timedelta = "0 seconds",
+        null_keys: NullKeys = "keep",
+    ) -> KeyedRows:
+        """Group the results of the last stage by key again, for another stage; as :func:`stream` does."""
+        if null_keys not in ("keep", "drop", "error"):
+            raise InvalidArgumentError(f"null_keys must be 'keep', 'drop' or 'error'; got {null_keys!r}.")
+        return KeyedRows(self, _as_keys(key), event_time, microseconds(delay), null_keys)
 
     def start(
         self,
@@ -126,7 +217,7 @@ class Flow:
         Parameters
         ----------
         sink
-            A path, ``"console"``, or ``function(results, batch)``; see :mod:`evenkeel.spark.sinks`.
+            A path, ``"console"``, ``"memory"``, or ``function(results, batch)``; see :mod:`evenkeel.spark.sinks`.
         checkpoint
             A directory, or a URI that ``pyarrow.fs`` knows. A query that is started again on it goes on where it was.
         trigger
@@ -151,35 +242,68 @@ class Flow:
             raise
 
     def _stages(self, checkpoint: Checkpoint, local: str) -> list[BalancedStage]:
-        stages = []
+        stages: list[BalancedStage] = []
         schema = _arrow_schema(self.rows)
         for number, step in enumerate(self.steps):
-            missing = [name for name in step.keys if name not in schema.names]
-            if missing:
-                raise InvalidArgumentError(
-                    f"There is no key column {missing[0]!r}. Columns: {', '.join(schema.names)}.", column=missing[0]
-                )
-            step.operator.state_schema(schema)  # complains about columns that are not there
-            needed = [*step.keys, *(name for name in step.operator.columns(schema) if name not in step.keys)]
-            schema = pa.schema([schema.field(name) for name in needed])
-            stage = KeyedStage(
-                self.rows.sparkSession,
-                checkpoint,
-                f"stage{number}",
-                local,
-                step.operator,
-                step.keys,
-                schema,
-                step.null_keys,
-            )
-            table = RoutingTable.even(step.channels, step.slots)
-            stages.append(BalancedStage(stage, step.controller, table, table))
-            schema = stage.output_schema()
+            made = _make_stages(self.rows, checkpoint, local, schema, step, number)
+            stages += made
+            schema = made[-1].stage.output_schema()
         return stages
 
     def _fingerprint(self) -> str:
-        parts = [f"{step.operator.name}({', '.join(step.keys)}; slots {step.slots})" for step in self.steps]
+        parts = [f"{step.operator.name}({', '.join(step.rows.keys)}; slots {step.slots})" for step in self.steps]
         return " → ".join(parts)
+
+
+def _make_stages(
+    rows: DataFrame, checkpoint: Checkpoint, local: str, schema: pa.Schema, step: _Step, number: int
+) -> list[BalancedStage]:
+    keyed, operator, name = step.rows, step.operator, f"stage{number}"
+    schema = _needed(schema, step)
+
+    def stage(called: str, what: Operator, columns: pa.Schema, event_time: str | None, **options: Any) -> KeyedStage:
+        return KeyedStage(
+            rows.sparkSession, checkpoint, called, local, what, keyed.keys, columns, event_time, **options
+        )
+
+    even = RoutingTable.even(step.channels, step.slots)
+    keys = [schema.field(key) for key in keyed.keys]
+    routed = {"router": step.strategy.router, "probe": step.probe, "splits": step.strategy.splits}
+    first = {"null_keys": keyed.null_keys}
+    parts = pa.schema([*keys, pa.field(PART, pa.binary())])
+    if step.merges:
+        assert isinstance(operator, Mergeable)
+        half = Partial(operator, step.every, step.clock)
+        spread = stage(f"{name}-partial", half, schema, keyed.event_time, **first, **routed)
+        partial = BalancedStage(spread, step.strategy.controller, even, keyed.delay_us, number)
+        merged = stage(name, Merged(operator, schema), parts, None)
+        return [partial, BalancedStage(merged, Controller(make_planner("keel")), even, 0, number, partial)]
+    if step.combine:
+        assert isinstance(operator, Mergeable)
+        event_time = None if keyed.event_time is None else TIME
+        columns = parts if event_time is None else parts.append(pa.field(TIME, pa.int64()))
+        combine = (operator, schema, keyed.event_time)
+        only = stage(name, Merged(operator, schema), columns, event_time, combine=combine, **first)
+    else:
+        only = stage(name, operator, schema, keyed.event_time, **first, **routed)
+    return [BalancedStage(only, step.strategy.controller, even, keyed.delay_us, number)]
+
+
+def _needed(schema: pa.Schema, step: _Step) -> pa.Schema:
+    """The columns that a step needs of those that there are; complains about those that are not."""
+    keyed, operator = step.rows, step.operator
+    if keyed.event_time is not None:
+        check_event_time(schema, keyed.event_time)
+    named = {"key": keyed.keys, "probe": () if step.probe is None else (step.probe,)}
+    for what, names in named.items():
+        for name in names:
+            if name not in schema.names:
+                raise InvalidArgumentError(
+                    f"There is no {what} column {name!r}. Columns: {', '.join(schema.names)}.", column=name
+                )
+    operator.state_schema(schema)  # complains about columns that are not there
+    wanted = [*keyed.keys, *operator.columns(schema), keyed.event_time, step.probe]
+    return pa.schema([schema.field(name) for name in dict.fromkeys(wanted) if name is not None])
 
 
 def _as_keys(key: str | Sequence[str]) -> tuple[str, ...]:
@@ -187,6 +311,14 @@ def _as_keys(key: str | Sequence[str]) -> tuple[str, ...]:
     if not keys:
         raise InvalidArgumentError("A key needs at least one column; got none.")
     return keys
+
+
+def _period(every: int | str | timedelta) -> tuple[int, Literal["batch", "time"]]:
+    if isinstance(every, int):
+        if every < 1:
+            raise InvalidArgumentError(f"aggregate_every must be at least 1 batch; got {every}.")
+        return every, "batch"
+    return max(1, microseconds(every)), "time"
 
 
 def _arrow_schema(rows: DataFrame) -> pa.Schema:

@@ -2,46 +2,111 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import os
+import socket
+from collections import Counter
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from evenkeel.spark.placement import placement_values
+from evenkeel.spark.seats import seat_channels
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["HOME", "PLACE", "Homes"]
+__all__ = ["HOME", "PLACE", "Homes", "executors", "host_name"]
 
 HOME = "__evenkeel_home"
 PLACE = "__evenkeel_place"
+_ATTEMPTS = 3
+
+
+def host_name() -> str:
+    """Name this host, as Spark was told to, or as it calls itself."""
+    return os.environ.get("SPARK_LOCAL_HOSTNAME") or socket.gethostname()
+
+
+def executors(spark: SparkSession) -> frozenset[str]:
+    """Give the addresses of all executors that are up, and the driver's; nothing where Spark does not tell."""
+    context = getattr(spark.sparkContext, "_jsc", None)
+    if context is None:
+        return frozenset()
+    return frozenset(context.sc().getExecutorMemoryStatus().keys().mkString(" ").split())
 
 
 @dataclass(frozen=True, slots=True)
 class Homes:
-    """The homes of N channels.
+    """The homes of N channels: N seats, and who sits where.
 
-    A union of the homes with rows that are hash-partitioned by the same column has N partitions, not 2N, and Spark runs
-    each where its home row is cached. A task takes its identity from the home row it finds, never from a partition
+    A union of the home rows with rows that are hash-partitioned by the same column has N partitions, not 2N, and Spark
+    runs each where its home row is cached. A task takes its identity from the home row it finds, never from a partition
     number. When an executor dies, Spark computes its home rows elsewhere: the channel has a new home.
+
+    Spark chooses the hosts of the seats; which channel takes which seat is ours to choose.
+
+    Parameters
+    ----------
+    rows
+        The cached home rows: placement value and number of each seat.
+    places
+        The placement value of each seat.
+    seats
+        The host of each seat, when it was made.
+    channels
+        The channel in each seat.
+    executors
+        Who was up then.
     """
 
-    channels: int
-    places: tuple[int, ...]
     rows: DataFrame
+    places: tuple[int, ...]
+    seats: tuple[str, ...]
+    channels: tuple[int, ...]
+    executors: frozenset[str]
 
     @classmethod
-    def of(cls, spark: SparkSession, channels: int) -> Homes:
-        """Make homes, and cache them where Spark puts them."""
+    def form(cls, spark: SparkSession, loads: Sequence[float], before: Mapping[int, str]) -> Homes:
+        """Make a seat for each channel, and seat the channels by their loads, most where they were before."""
         from pyspark import StorageLevel
 
-        places = placement_values(spark, channels)
-        table = pa.table({PLACE: pa.array(places, pa.int32()), HOME: pa.array(range(channels), pa.int32())})
-        rows = spark.createDataFrame(table).repartition(channels, PLACE).persist(StorageLevel.MEMORY_AND_DISK)
-        rows.count()
-        return cls(channels, tuple(places), rows)
+        up = executors(spark)
+        places = placement_values(spark, len(loads))
+        table = pa.table({PLACE: pa.array(places, pa.int32()), HOME: pa.array(range(len(places)), pa.int32())})
+        made: list[tuple[int, DataFrame, tuple[str, ...]]] = []
+        while len(made) < _ATTEMPTS and (not made or made[-1][0] > 1):
+            rows = spark.createDataFrame(table).repartition(len(places), PLACE).persist(StorageLevel.MEMORY_AND_DISK)
+            rows.count()  # caches them, where Spark finds room: evenly, as a rule
+            found = rows.mapInArrow(_tell_host, f"{HOME} int, host string").collect()
+            seats = tuple(row[1] for row in sorted(found))
+            taken = Counter(seats).values()
+            made.append((max(taken) - min(taken), rows, seats))
+        made.sort(key=lambda attempt: attempt[0])
+        for _, rows, _ in made[1:]:
+            rows.unpersist()
+        _, rows, seats = made[0]
+        return cls(rows, tuple(places), seats, tuple(seat_channels(seats, before, loads)), up)
 
-    def release(self) -> None:
-        """Give the cached rows up."""
-        self.rows.unpersist()
+    def seated(self, loads: Sequence[float]) -> Homes:
+        """Give the same seats with the channels seated anew, by these loads."""
+        return replace(self, channels=tuple(seat_channels(self.seats, self.hosts, loads)))
+
+    @property
+    def hosts(self) -> dict[int, str]:
+        """The host of each channel."""
+        return dict(zip(self.channels, self.seats, strict=True))
+
+    @property
+    def addresses(self) -> tuple[int, ...]:
+        """The placement value of each channel."""
+        place_of = dict(zip(self.channels, self.places, strict=True))
+        return tuple(place_of[channel] for channel in range(len(self.places)))
+
+
+def _tell_host(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        names = pa.array([host_name()] * batch.num_rows)
+        yield pa.RecordBatch.from_arrays([batch.column(HOME), names], names=[HOME, "host"])

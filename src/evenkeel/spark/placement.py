@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 
 __all__ = ["placement_values", "repartition_by_channel"]
 
+_found: dict[int, list[int]] = {}
+
 
 def placement_values(spark: SparkSession, channels: int) -> list[int]:
     """For each channel c, the smallest int s with ``pmod(hash(s), channels) == c``, by Spark's own ``hash``.
@@ -20,6 +22,8 @@ def placement_values(spark: SparkSession, channels: int) -> list[int]:
     """
     from pyspark.sql import functions as F
 
+    if channels in _found:
+        return _found[channels]
     candidates = 16 * channels
     while True:
         place = F.pmod(F.hash(F.col("value")), F.lit(channels))
@@ -31,7 +35,8 @@ def placement_values(spark: SparkSession, channels: int) -> list[int]:
             .collect()
         )
         if len(rows) == channels:
-            return [row["value"] for row in sorted(rows)]
+            _found[channels] = [row["value"] for row in sorted(rows)]
+            return _found[channels]
         candidates *= 2
         if candidates >= 2**31:
             raise EvenkeelError(f"No placement values were found for {channels} channels.")

@@ -3,96 +3,27 @@
 from __future__ import annotations
 
 import time
-import uuid
-from dataclasses import dataclass, field
+from collections import deque
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import pyarrow as pa
-
-from evenkeel.control import BatchReport, ChannelReport, Choice, Controller, Decision, Saved, Tally
-from evenkeel.routing import RoutingTable
+from evenkeel.errors import IncompatibleCheckpointError
 from evenkeel.state import Lease, StoredFile, clean
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
 
+    from evenkeel.control import Decision
+    from evenkeel.routing import RoutingTable
+    from evenkeel.spark.balanced import BalancedStage
     from evenkeel.spark.sinks import WriteBatch
-    from evenkeel.spark.stage import KeyedStage, StageRun
-    from evenkeel.state import Checkpoint, Commit, ManifestRef
+    from evenkeel.spark.stage import StageRun
+    from evenkeel.state import Checkpoint, Commit
 
-__all__ = ["BalancedStage", "Query"]
+__all__ = ["Query"]
 
 _KEPT_COMMITS = 20
-
-
-@dataclass(slots=True)
-class BalancedStage:
-    """A keyed stage with its routing table and the controller that keeps it even."""
-
-    stage: KeyedStage
-    controller: Controller
-    table: RoutingTable
-    """The table of the next batch."""
-    before: RoutingTable
-    """The table of the last committed batch."""
-    versions: dict[int, ManifestRef] = field(default_factory=dict)
-    _stored: dict[int, StoredFile] = field(default_factory=dict)
-    _controller: StoredFile | None = None
-
-    def run(self, rows: DataFrame, batch: int) -> StageRun:
-        """Run one batch; nothing counts before :meth:`advance`."""
-        return self.stage.run(rows, batch, self.table, self.before, self.versions)
-
-    def decide(self, run: StageRun, batch: int, now: float) -> tuple[Decision | None, RoutingTable]:
-        """Tell the controller what the batch brought, and ask for the table of the next one."""
-        self.controller.observe(_batch_report(run.reports, batch, now))
-        decision, table = self.controller.decide(self.table, now)
-        return decision, table or self.table
-
-    def facts(self, decision: Decision | None, following: RoutingTable) -> dict[str, Any]:
-        """Give what a commit must say for the query to go on from it.
-
-        The controller is stored when it has decided something. After a crash it has lost at most the statistics of a
-        window that was not over; tables and state are always those of the commit.
-        """
-        if self._controller is None or decision is None or decision.choice is not Choice.WAIT:
-            self._controller = self._store("controller", self.controller.snapshot().to_arrow())
-        return {
-            "table": self._store_table(self.table),
-            "next": self._store_table(following),
-            "controller": self._controller.to_json(),
-        }
-
-    def advance(self, run: StageRun, following: RoutingTable) -> None:
-        """Go on to the next batch, now that this one is committed."""
-        self.versions = {ref.channel: ref for ref in run.manifests}
-        self.before, self.table = self.table, following
-        self._stored = {epoch: file for epoch, file in self._stored.items() if epoch >= self.before.epoch}
-        if self.before.channels == self.table.channels:
-            self.stage.forget_homes(but=self.table.channels)
-
-    def restore(self, commit: Commit) -> None:
-        """Go on from a commit."""
-        files = self.stage.checkpoint.files
-        facts = commit.metadata["stages"][self.stage.name]
-        self.before, self.table = (_read_table(files, facts[name]) for name in ("table", "next"))
-        self.versions = {ref.channel: ref for ref in commit.manifests if ref.stage == self.stage.name}
-        saved = pa.ipc.open_stream(files.read(StoredFile(*facts["controller"]))).read_all()
-        self.controller.restore(Saved.from_arrow(saved))
-
-    def _store_table(self, table: RoutingTable) -> list[Any]:
-        """Write a table once, however many commits name it."""
-        if table.epoch not in self._stored:
-            self._stored[table.epoch] = self._store("table", table.to_arrow())
-        return self._stored[table.epoch].to_json()
-
-    def _store(self, kind: str, table: pa.Table) -> StoredFile:
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, table.schema) as writer:
-            writer.write_table(table)
-        return self.stage.checkpoint.files.write(f"tables/{self.stage.name}-{kind}-{uuid.uuid4().hex}", sink.getvalue())
+_KEPT_HISTORY = 1000
 
 
 class Query:
@@ -127,11 +58,10 @@ class Query:
         self._checkpoint = checkpoint
         self._lease = lease
         self._last = checkpoint.last_commit()
-        self.history: list[dict[str, Any]] = []
-        """Each batch of this run: its number, milliseconds, and the reports of every stage's channels."""
+        self.history: deque[dict[str, Any]] = deque(maxlen=_KEPT_HISTORY)
+        """The last batches of this run: their number, milliseconds, and the reports of every stage's channels."""
         if self._last is not None:
-            for stage in stages:
-                stage.restore(self._last)
+            self._restore(self._last)
         self._running: StreamingQuery | None = None
         if source.isStreaming:
             writer = source.writeStream.foreachBatch(self._process).option("checkpointLocation", spark_checkpoint)
@@ -139,8 +69,23 @@ class Query:
         else:
             try:
                 self._process(source, 0)
+                if any(stage.needs_closing for stage in stages):
+                    for steps in range(1, stages[-1].step + 2):
+                        self._process(source.limit(0), steps, closed_steps=steps)
             finally:
-                self._lease.release()
+                self._end()
+
+    def _restore(self, commit: Commit) -> None:
+        names = {stage.name for stage in self._stages}
+        for ref in commit.manifests:
+            if ref.stage not in names and any(self._checkpoint.read_manifest(ref).report["loads"]["held_keys"]):
+                raise IncompatibleCheckpointError(
+                    f"The checkpoint holds partial results in {ref.stage!r}, which this strategy has no place for. "
+                    "Run a batch with the former strategy and aggregate_every=1, then change it.",
+                    stage=ref.stage,
+                )
+        for stage in self._stages:
+            stage.restore(commit)
 
     @property
     def table(self) -> RoutingTable:
@@ -151,6 +96,11 @@ class Query:
     def decisions(self) -> list[Decision]:
         """All decisions of the first stage's controller that are remembered, also those to stay."""
         return list(self._stages[0].controller.decisions)
+
+    @property
+    def sink(self) -> WriteBatch:
+        """What the results are given to."""
+        return self._sink
 
     def await_termination(self, timeout_seconds: int | None = None) -> bool:
         """Wait until the query ends; says whether it did. Raises what it failed with."""
@@ -168,9 +118,14 @@ class Query:
         """Stop after the batch in progress, and free the checkpoint."""
         if self._running is not None:
             self._running.stop()
+        self._end()
+
+    def _end(self) -> None:
+        for stage in self._stages:
+            stage.stage.close()
         self._lease.release()
 
-    def _process(self, rows: DataFrame, batch: int) -> None:
+    def _process(self, rows: DataFrame, batch: int, *, closed_steps: int = 0) -> None:
         if self._last is not None and batch <= self._last.batch:
             return  # It was committed; Spark died before it noted that. Its results are in the sink.
         started = time.time()
@@ -178,7 +133,7 @@ class Query:
         runs: list[StageRun] = []
         try:
             for stage in self._stages:
-                runs.append(stage.run(rows, batch))
+                runs.append(stage.run(rows, batch, started, closing=stage.step < closed_steps))
                 rows = runs[-1].output
             self._sink(rows, batch)
             self._commit(batch, runs)
@@ -198,8 +153,8 @@ class Query:
         now = time.time()
         verdicts = [stage.decide(run, batch, now) for stage, run in zip(self._stages, runs, strict=True)]
         facts = {
-            stage.stage.name: stage.facts(decision, following)
-            for stage, (decision, following) in zip(self._stages, verdicts, strict=True)
+            stage.name: stage.facts(run, decision, following)
+            for stage, run, (decision, following) in zip(self._stages, runs, verdicts, strict=True)
         }
         manifests = [ref for run in runs for ref in run.manifests]
         self._last = self._checkpoint.commit(
@@ -213,26 +168,6 @@ class Query:
         named = set()
         for batch in self._checkpoint.batches():
             for facts in self._checkpoint.read_commit(batch).metadata["stages"].values():
-                named |= {StoredFile(*stored).path for stored in facts.values()}
+                named |= {StoredFile(*stored).path for stored in facts["files"].values()}
         for path in set(self._checkpoint.files.list("tables")) - named:
             self._checkpoint.files.delete(path)
-
-
-def _read_table(files: Any, stored: list[Any]) -> RoutingTable:
-    return RoutingTable.from_arrow(pa.ipc.open_stream(files.read(StoredFile(*stored))).read_all())
-
-
-def _batch_report(reports: list[dict[str, Any]], batch: int, now: float) -> BatchReport:
-    channels = []
-    for report in reports:
-        loads = report["loads"]
-        zeros = np.zeros(len(loads["held_slots"]))
-        slots = Tally(
-            [*loads["slots"], *loads["held_slots"]],
-            [*loads["slot_counts"], *zeros],
-            [*loads["slot_counts"], *zeros],
-            [*np.zeros(len(loads["slots"]), int), *loads["held_bytes"]],
-        )
-        keys = Tally(loads["keys"], loads["key_counts"], loads["key_counts"], loads["key_bytes"])
-        channels.append(ChannelReport(report["channel"], report["busy_ms"], slots, keys, int(sum(loads["held_keys"]))))
-    return BatchReport(batch, now, tuple(channels), moved_bytes=sum(report["imported_bytes"] for report in reports))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
+import pyarrow as pa
+
 from evenkeel.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -14,7 +16,23 @@ if TYPE_CHECKING:
     WriteBatch: TypeAlias = Callable[[DataFrame, int], object]
     Sink: TypeAlias = str | WriteBatch
 
-__all__ = ["as_sink"]
+__all__ = ["Memory", "as_sink"]
+
+
+class Memory:
+    """Keeps all results on the driver, for trying things out: as many as fit into its memory."""
+
+    def __init__(self) -> None:
+        self.batches: dict[int, pa.Table] = {}
+        """The results of each batch."""
+
+    def __call__(self, results: DataFrame, batch: int) -> None:
+        """Keep one batch's results."""
+        self.batches[batch] = results.toArrow()
+
+    def table(self) -> pa.Table:
+        """Give all results, batch by batch."""
+        return pa.concat_tables([self.batches[batch] for batch in sorted(self.batches)])
 
 
 def as_sink(sink: Sink) -> WriteBatch:
@@ -24,16 +42,18 @@ def as_sink(sink: Sink) -> WriteBatch:
     ----------
     sink
         A path: Parquet files below it, one folder ``batch=…`` per batch. ``"console"``: the first rows of each batch
-        are printed. Or a function of the results and the batch's number, which must leave the same however often it is
-        called for one batch.
+        are printed. ``"memory"``: all results are kept on the driver, in the query's ``sink``. Or a function of the
+        results and the batch's number, which must leave the same however often it is called for one batch.
     """
     if callable(sink):
         return sink
     if sink == "console":
         return _print
+    if sink == "memory":
+        return Memory()
     if isinstance(sink, str):
         return lambda results, batch: results.write.mode("overwrite").parquet(f"{sink}/batch={batch}")
-    raise InvalidArgumentError(f"A sink is a path, 'console' or a function(results, batch); got {sink!r}.")
+    raise InvalidArgumentError(f"A sink is a path, 'console', 'memory' or a function(results, batch); got {sink!r}.")
 
 
 def _print(results: DataFrame, batch: int) -> None:

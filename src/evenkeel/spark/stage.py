@@ -9,26 +9,36 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import pyarrow as pa
 
-from evenkeel.errors import InvalidArgumentError
+from evenkeel.errors import IncompatibleCheckpointError, InvalidArgumentError, InvalidPlanError
 from evenkeel.routing import Action
 from evenkeel.routing.ragged import union
 from evenkeel.spark.columns import literal_array, with_channel
-from evenkeel.spark.homes import PLACE, Homes
+from evenkeel.spark.homes import PLACE, Homes, executors
+from evenkeel.spark.routes import Combine, Route
 from evenkeel.spark.task import REPORT, STATE_COLUMNS, StageTask
 from evenkeel.state import ManifestRef, Selection
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from evenkeel.operators import Operator
-    from evenkeel.routing import RoutingTable
+    from evenkeel.operators import Mergeable, Moment, Operator
+    from evenkeel.routing import Router, RoutingTable
     from evenkeel.state import Checkpoint
 
-__all__ = ["KeyedStage", "NullKeys", "StageRun"]
+__all__ = ["KeyedStage", "NullKeys", "Placement", "StageRun"]
 
 NullKeys = Literal["keep", "drop", "error"]
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Where keys are: by a table, unless a router decides; a router is known by how it is written."""
+
+    table: RoutingTable
+    router: str | None = None
+    splits: bool = False
 
 
 @dataclass(slots=True)
@@ -56,11 +66,19 @@ class KeyedStage:
         The user's session; none of its settings is changed.
     checkpoint, name, directory
         Where the state is kept.
-    operator, key_names, row_schema
+    operator, key_names, row_schema, event_time
         What to compute, over which columns.
     null_keys
         What to do with rows that have a null in their key: ``"keep"`` them as a key of their own, ``"drop"`` them, or
         fail (``"error"``).
+    router
+        Chooses a channel for each tuple, in place of the table.
+    probe
+        The column of tuples that go to every channel that may hold a part of their key.
+    splits
+        Whether a key may have partial states on several channels.
+    combine
+        What lifts tuples to partial states before the shuffle, with the columns and event time of the tuples.
     """
 
     spark: SparkSession
@@ -70,25 +88,41 @@ class KeyedStage:
     operator: Operator
     key_names: tuple[str, ...]
     row_schema: pa.Schema
+    event_time: str | None = None
     null_keys: NullKeys = "keep"
-    _homes: dict[int, Homes] = field(default_factory=dict)
+    router: Router | None = None
+    probe: str | None = None
+    splits: bool = False
+    combine: tuple[Mergeable, pa.Schema, str | None] | None = None
+    hosts: dict[int, str] = field(default_factory=dict)
+    """The host of each channel, as far as known."""
+    _homes: Homes | None = None
+    _left: list[Homes] = field(default_factory=list)
+
+    def placement(self, table: RoutingTable) -> Placement:
+        """Say where keys are under a table."""
+        return Placement(table, None if self.router is None else repr(self.router), self.splits)
 
     def run(
         self,
         rows: DataFrame,
         batch: int,
+        now: Moment,
         table: RoutingTable,
-        before: RoutingTable,
+        before: Placement,
         versions: Mapping[int, ManifestRef],
     ) -> StageRun:
-        """Run one batch under ``table``; what ``before`` placed elsewhere moves in the same shuffle."""
+        """Run one batch under ``table``; what was placed elsewhere before moves in the same shuffle."""
         from pyspark import StorageLevel
         from pyspark.sql import functions as F
 
-        if self.null_keys == "drop":
-            rows = rows.dropna(subset=list(self.key_names))
-        homes = self._homes_for(table.channels)
-        leaving = leaving_channels(before, table)
+        if len(table.split_hashes) and not self.splits:
+            raise InvalidPlanError(f"The table splits keys, which operator {self.operator.name!r} does not allow here.")
+        homes = self._homes
+        assert homes is not None
+        assert len(homes.places) == table.channels
+        leaving = self._leaving(before, table, versions)
+        old = self._homes_of(before.table.channels) if leaving else homes
         task = StageTask(
             checkpoint=self.checkpoint,
             stage=self.name,
@@ -96,18 +130,23 @@ class KeyedStage:
             operator=self.operator,
             key_names=self.key_names,
             row_schema=self.row_schema,
+            event_time=self.event_time,
             batch=batch,
+            now=now,
             table=table,
-            places=homes.places,
+            router=self.router,
+            addresses=homes.addresses,
+            seats=homes.channels,
+            seats_before=old.channels,
             versions=dict(versions),
             leaving=leaving,
+            merges_arrivals=self.operator.merges and (before.splits or self.splits),
+            stays=_by_host(homes) if self._left else None,
             refuses_null_keys=self.null_keys == "error",
         )
-        routed = with_channel(rows.select(*self.row_schema.names), self.key_names, table, PLACE)
-        arriving = routed.withColumn(PLACE, F.get(literal_array(homes.places), F.col(PLACE)))
+        arriving = self._routed(self._prepared(rows, now), table, homes)
         if leaving:
-            old = self._homes_for(before.channels).rows.mapInArrow(task.export, _STATE_DDL)
-            arriving = arriving.unionByName(old, allowMissingColumns=True)
+            arriving = arriving.unionByName(old.rows.mapInArrow(task.export, _STATE_DDL), allowMissingColumns=True)
         shuffled = arriving.repartition(table.channels, PLACE)
         everything = homes.rows.unionByName(shuffled, allowMissingColumns=True)
         held = everything.mapInArrow(task.run, self._output_type()).persist(StorageLevel.MEMORY_AND_DISK)
@@ -116,15 +155,86 @@ class KeyedStage:
         manifests = [ManifestRef.from_json(line.pop("manifest")) for line in lines]
         return StageRun(output, manifests, lines, held)
 
-    def _homes_for(self, channels: int) -> Homes:
-        if channels not in self._homes:
-            self._homes[channels] = Homes.of(self.spark, channels)
-        return self._homes[channels]
+    def _prepared(self, rows: DataFrame, now: Moment) -> DataFrame:
+        """Drop null keys, and combine before the shuffle, as asked."""
+        if self.null_keys == "drop":
+            rows = rows.dropna(subset=list(self.key_names))
+        if self.combine is None:
+            return rows.select(*self.row_schema.names)
+        operator, schema, event_time = self.combine
+        combine = Combine(operator, self.key_names, schema, event_time, now)
+        return rows.select(*schema.names).mapInArrow(combine, _spark_type(self.row_schema))
 
-    def forget_homes(self, *, but: int) -> None:
-        """Give up the homes of other numbers of channels."""
-        for channels in [n for n in self._homes if n != but]:
-            self._homes.pop(channels).release()
+    def _routed(self, rows: DataFrame, table: RoutingTable, homes: Homes) -> DataFrame:
+        from pyspark.sql import functions as F
+
+        if self.router is None:
+            routed = with_channel(rows, self.key_names, table, PLACE)
+            return routed.withColumn(PLACE, F.get(literal_array(homes.addresses), F.col(PLACE)))
+        route = Route(self.router, self.key_names, homes.addresses, self.probe)
+        return rows.mapInArrow(route, _spark_type(self.row_schema.append(pa.field(PLACE, pa.int32()))))
+
+    def _leaving(
+        self, before: Placement, table: RoutingTable, versions: Mapping[int, ManifestRef]
+    ) -> dict[int, Selection]:
+        if before.router != self.placement(table).router:
+            if before.splits and not self.operator.merges:
+                raise IncompatibleCheckpointError(
+                    f"The states of operator {self.operator.name!r} were split by {before.router}, and do not merge: "
+                    "the routing cannot be changed. Start with a new checkpoint."
+                )
+            return {channel: Selection.of(np.arange(table.slots)) for channel in versions}
+        return {} if self.router is not None else leaving_channels(before.table, table)
+
+    # -- homes ------------------------------------------------------------------------------------------------------
+
+    def settle(self, loads: Sequence[float]) -> tuple[frozenset[str], frozenset[str]] | None:
+        """See to homes for as many channels as there are loads.
+
+        New ones are made if executors came or went; then these are given, else None.
+        """
+        homes = self._homes
+        up = executors(self.spark)
+        if homes is not None and (len(homes.places), homes.executors) == (len(loads), up):
+            return None
+        self._move_to(Homes.form(self.spark, loads, self.hosts))
+        if homes is None or homes.executors == up:
+            return None
+        return up - homes.executors, homes.executors - up
+
+    def reseat(self, loads: Sequence[float]) -> None:
+        """Seat the channels anew in the homes that there are."""
+        assert self._homes is not None
+        self._move_to(self._homes.seated(loads))
+
+    def _move_to(self, homes: Homes) -> None:
+        self._left += [] if self._homes is None else [self._homes]
+        self._homes, self.hosts = homes, homes.hosts
+
+    def _homes_of(self, channels: int) -> Homes:
+        """Give the homes that the channels had in the batch before, as far as that is known."""
+        for homes in [*self._left, self._homes]:
+            if homes is not None and len(homes.places) == channels:
+                return homes
+        self._left.append(Homes.form(self.spark, [1.0] * channels, {}))
+        return self._left[-1]
+
+    def leave_old_homes(self) -> None:
+        """Give up the homes that nothing moves from any more."""
+        kept = None if self._homes is None else self._homes.rows
+        while self._left:
+            rows = self._left.pop().rows
+            if rows is not kept:
+                rows.unpersist()
+
+    def close(self) -> None:
+        """Give up all homes."""
+        if self._homes is not None:
+            self._left.append(self._homes)
+            self._homes = None
+        self.leave_old_homes()
+
+    # -- columns ----------------------------------------------------------------------------------------------------
 
     def output_schema(self) -> pa.Schema:
         """The key columns and the operator's results."""
@@ -139,13 +249,24 @@ class KeyedStage:
         return pa.schema([field.with_nullable(True) for field in (*keys, *results)])
 
     def _output_type(self) -> Any:
-        from pyspark.sql.pandas.types import from_arrow_schema
-
-        return from_arrow_schema(self.output_schema().append(pa.field(REPORT, pa.string())))
+        return _spark_type(self.output_schema().append(pa.field(REPORT, pa.string())))
 
 
 _STATE_TYPES = dict(zip(STATE_COLUMNS.values(), ("int", "long", "long", "binary"), strict=True))
 _STATE_DDL = ", ".join([f"{PLACE} int", *(f"{name} {kind}" for name, kind in _STATE_TYPES.items())])
+
+
+def _spark_type(schema: pa.Schema) -> Any:
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    return from_arrow_schema(schema)
+
+
+def _by_host(homes: Homes) -> dict[str, frozenset[int]]:
+    found: dict[str, frozenset[int]] = {}
+    for channel, host in homes.hosts.items():
+        found[host] = found.get(host, frozenset()) | {channel}
+    return found
 
 
 def leaving_channels(before: RoutingTable, after: RoutingTable) -> dict[int, Selection]:

@@ -6,6 +6,7 @@ import json
 import time
 import uuid
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,19 +15,32 @@ import pyarrow.compute as pc
 
 from evenkeel.errors import EvenkeelError, KeyFailedError, MisplacedTaskError, StageFailedError
 from evenkeel.hashing import hash_keys
-from evenkeel.operators import Groups, RowCodec
+from evenkeel.operators import NEVER, Groups, RowCodec, fold
 from evenkeel.routing.ragged import contains
-from evenkeel.spark.homes import HOME, PLACE
-from evenkeel.state import KEY_BYTES, Checkpoint, Delta, ManifestRef, Selection, StateStore, second_hash
+from evenkeel.spark.homes import HOME, PLACE, host_name
+from evenkeel.spark.times import event_times
+from evenkeel.state import (
+    KEY_BYTES,
+    Checkpoint,
+    Delta,
+    ManifestRef,
+    Selection,
+    StateStore,
+    held_copies,
+    second_hash,
+    wakes_of,
+    with_wakes,
+    without_wakes,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from numpy.typing import NDArray
 
-    from evenkeel.operators import Operator
-    from evenkeel.routing import RoutingTable
-    from evenkeel.state import SlotTotals
+    from evenkeel.operators import Moment, Operator, Update
+    from evenkeel.routing import Router, RoutingTable
+    from evenkeel.state import SlotTotals, StateView
 
 __all__ = ["REPORT", "STATE_COLUMNS", "StageTask"]
 
@@ -47,19 +61,25 @@ class StageTask:
     Parameters
     ----------
     checkpoint, stage, directory
-        Where the truth is, whose state, and where hosts keep working copies.
-    operator, key_names, row_schema
+        Where the truth is, whose state, and below which directory hosts keep working copies.
+    operator, key_names, row_schema, event_time
         What to compute over which columns.
-    batch
-        The micro-batch.
-    table
-        The routing table of this batch.
-    places
-        The placement value of each of its channels.
+    batch, now
+        The micro-batch, and when it is processed.
+    table, router
+        Where keys are in this batch: by the table, or by a router.
+    addresses
+        The placement value of each channel.
+    seats, seats_before
+        The channel that sits in each home, now and for what leaves.
     versions
         What each channel held after the batch before.
     leaving
         What each channel gives away in this batch.
+    merges_arrivals
+        Whether state that arrives is a part of a key that may be here already.
+    stays
+        The channels that live on each host, if others' working copies are to be removed; else None.
     refuses_null_keys
         Whether a null in a key is an error.
     """
@@ -70,17 +90,27 @@ class StageTask:
     operator: Operator
     key_names: tuple[str, ...]
     row_schema: pa.Schema
+    event_time: str | None
     batch: int
+    now: Moment
     table: RoutingTable
-    places: tuple[int, ...]
+    router: Router | None
+    addresses: tuple[int, ...]
+    seats: tuple[int, ...]
+    seats_before: tuple[int, ...]
     versions: Mapping[int, ManifestRef]
     leaving: Mapping[int, Selection] = field(default_factory=dict)
+    merges_arrivals: bool = False
+    stays: Mapping[str, frozenset[int]] | None = None
     refuses_null_keys: bool = False
+
+    # -- before the shuffle -----------------------------------------------------------------------------------------
 
     def export(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Send the state that leaves the channels whose home rows are in ``batches``."""
         for batch in batches:
-            for channel in batch.column(HOME).to_pylist():
+            for seat in batch.column(HOME).to_pylist():
+                channel = self.seats_before[seat]
                 if channel not in self.leaving or channel not in self.versions:
                     continue
                 with self._store(channel).open(self.versions[channel]) as view:
@@ -88,17 +118,21 @@ class StageTask:
                         yield self._addressed(rows)
 
     def _addressed(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        targets = self.table.home(rows.column("hash").to_numpy())
-        columns = [pa.array(np.array(self.places, np.int32)[targets])]
+        hashes = rows.column("hash").to_numpy()
+        by_router = self.router is not None and self.router.keeps_keys_together
+        targets = self.router.route(hashes) if self.router and by_router else self.table.home(hashes)
+        columns = [pa.array(np.array(self.addresses, np.int32)[targets])]
         columns += [rows.column(name) for name in STATE_COLUMNS]
         return pa.RecordBatch.from_arrays(columns, names=[PLACE, *STATE_COLUMNS.values()])
+
+    # -- after the shuffle ------------------------------------------------------------------------------------------
 
     def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Import, update, emit and commit one channel; the last row out is its report."""
         started = time.perf_counter()
-        channel, rows, imported = self._sort_out(batches)
+        channel, rows, arrived = self._sort_out(batches)
         try:
-            yield from self._process(channel, rows, imported, started)
+            yield from self._process(channel, rows, arrived, started)
         except KeyFailedError as error:
             raise self._failed(channel, f"at key {error.key!r}: {error}", key=error.key) from error
         except EvenkeelError:
@@ -120,7 +154,7 @@ class StageTask:
         """Tell home rows, moved state and tuples apart."""
         homes: list[int] = []
         tuples: list[pa.RecordBatch] = []
-        imported: list[pa.RecordBatch] = []
+        arrived: list[pa.RecordBatch] = []
         for batch in batches:
             others = batch.column(HOME).is_valid()
             homes += batch.column(HOME).drop_null().to_pylist()
@@ -128,7 +162,7 @@ class StageTask:
                 is_state = batch.column(STATE_COLUMNS["slot"]).is_valid()
                 moved = batch.filter(is_state)
                 columns = [moved.column(name) for name in STATE_COLUMNS.values()]
-                imported.append(pa.RecordBatch.from_arrays(columns, names=list(STATE_COLUMNS)))
+                arrived.append(pa.RecordBatch.from_arrays(columns, names=list(STATE_COLUMNS)))
                 others = pc.or_(others, is_state)
             if others.true_count:
                 batch = batch.filter(pc.invert(others))  # noqa: PLW2901
@@ -140,41 +174,59 @@ class StageTask:
                 homes=homes,
             )
         rows = pa.Table.from_batches(tuples).cast(self.row_schema) if tuples else self.row_schema.empty_table()
-        return homes[0], rows, imported
+        return self.seats[homes[0]], rows, arrived
 
     def _process(
-        self, channel: int, rows: pa.Table, imported: list[pa.RecordBatch], started: float
+        self, channel: int, rows: pa.Table, arrived: list[pa.RecordBatch], started: float
     ) -> Iterator[pa.RecordBatch]:
-        store = self._store(channel)
+        if self.stays is not None:
+            self._forget_others()
         attempt = uuid.uuid4().hex
-        key_columns = [rows[name] for name in self.key_names]
-        if self.refuses_null_keys and any(column.null_count for column in key_columns):
-            raise ValueError("a row has a null in its key, and null_keys is 'error'.")
-        groups = Groups.of(rows, self.key_names, hash_keys(*key_columns), second_hash(*key_columns))
-        slots = groups.hashes % self.table.slots
+        groups = self._groups(rows)
         schema = self.operator.state_schema(self.row_schema)
         codec = RowCodec(pa.schema([*groups.keys.schema, *schema]))
+        store = self._store(channel)
         with store.open(self.versions.get(channel)) as view:
             delta = Delta()
             delta.drop(self.leaving.get(channel, Selection()))
-            moved = delta.import_(imported)
+            import_started = time.perf_counter()
+            moved_bytes = self._import(view, delta, arrived, codec)
+            import_ms = 1000 * (time.perf_counter() - import_started)
+            if self._clock is not None:
+                delta.woken_until = self._clock
+                groups = self._with_due_keys(groups, view, delta, codec)
+            slots = groups.hashes % self.table.slots
             before = view.get(slots, groups.hashes, groups.hashes2, delta)
             known = before.is_valid().to_numpy(zero_copy_only=False)
-            update = self.operator.update(groups, codec.decode(before).select(schema.names), known)
+            decoded = codec.decode(before if self._clock is None else without_wakes(before))
+            update = self.operator.update(groups, decoded.select(schema.names), known)
             if update.states.num_rows != len(groups):
                 raise ValueError(f"it gave {update.states.num_rows} states for {len(groups)} keys.")
-            encoded = codec.encode(pa.table([*groups.keys.columns, *update.states.columns], schema=codec.schema))
-            delta.put(slots, groups.hashes, groups.hashes2, encoded, None if moved else before)
+            values = self._encode(groups, update, codec)
+            changes = known | values.is_valid().to_numpy(zero_copy_only=False)
+            delta.put(
+                slots[changes],
+                groups.hashes[changes],
+                groups.hashes2[changes],
+                values.filter(pa.array(changes)),
+                None if arrived else before.filter(pa.array(changes)),
+            )
             written = store.write_delta(view, delta, batch=self.batch, attempt=attempt)
             outputs = self._outputs(groups, update)
+            known_times = groups.times[groups.times != NEVER] if groups.times is not None else np.empty(0, np.int64)
             report = {
                 "channel": channel,
+                "host": host_name(),
                 "rows": rows.num_rows,
-                "imported_bytes": moved,
+                "late": update.late,
+                "results": outputs.num_rows,
+                "newest": int(known_times.max()) if len(known_times) else None,
+                "imported_bytes": moved_bytes,
+                "import_ms": import_ms,
                 "opened": view.opening.how,
                 "opened_ms": view.opening.took_ms,
-                "busy_ms": 1000 * (time.perf_counter() - started),
-                "loads": self._loads(groups, slots, encoded, written.totals),
+                "busy_ms": max(0.0, 1000 * (time.perf_counter() - started) - import_ms - view.opening.took_ms),
+                "loads": self._loads(groups, slots, values, written.totals),
             }
             ref = store.write_manifest(view, written, batch=self.batch, attempt=attempt, report=report)
         yield from outputs.to_batches()
@@ -182,13 +234,75 @@ class StageTask:
         line = json.dumps({"manifest": ref.to_json(), **report})
         yield pa.RecordBatch.from_arrays([*last, pa.array([line])], schema=outputs.schema)
 
-    def _outputs(self, groups: Groups, update: Any) -> pa.Table:
+    def _groups(self, rows: pa.Table) -> Groups:
+        columns = [rows[name] for name in self.key_names]
+        if self.refuses_null_keys and any(column.null_count for column in columns):
+            raise ValueError("a row has a null in its key, and null_keys is 'error'.")
+        times = event_times(rows, self.event_time)
+        return Groups.of(rows, self.key_names, hash_keys(*columns), second_hash(*columns), times=times, now=self.now)
+
+    @property
+    def _clock(self) -> int | None:
+        """What the operator's clock says; None if it has none."""
+        clocks = {"event_time": self.now.watermark, "batch": self.now.batch, "time": self.now.time}
+        return None if self.operator.wakes_by is None else clocks[self.operator.wakes_by]
+
+    def _import(self, view: StateView, delta: Delta, arrived: list[pa.RecordBatch], codec: RowCodec) -> int:
+        """Put what arrived, and give its bytes; parts of keys that are here already are merged with them."""
+        moved_bytes = delta.import_(arrived)
+        if not (self.merges_arrivals and moved_bytes):
+            return moved_bytes
+        parts = pa.Table.from_batches(arrived)
+        hashes, hashes2 = (parts[name].to_numpy() for name in ("hash", "hash2"))
+        without = Delta()
+        without.drop(delta.dropped)
+        groups = Groups.of(parts.select(["slot"]), ["slot"], hashes, hashes2)
+        names = (groups.keys["slot"].to_numpy(), groups.hashes, groups.hashes2)
+        held = view.get(*names, without)
+        values = pa.concat_arrays([parts["value"].combine_chunks().cast(pa.binary()), held])
+        key_of = np.concatenate([groups.key_of, np.arange(len(groups))])
+        present = values.is_valid().to_numpy(zero_copy_only=False)
+        values, key_of = values.filter(pa.array(present)), key_of[present]
+        wakes = np.full(len(groups), NEVER)
+        if self._clock is not None:
+            np.minimum.at(wakes, key_of, wakes_of(values))
+            values = without_wakes(values)
+        rows = codec.decode(values)
+        states = rows.select(self.operator.state_schema(self.row_schema).names)
+        whole = fold(self.operator, states, key_of, len(groups))  # type: ignore[arg-type]
+        last = np.zeros(len(groups), np.int64)
+        last[key_of] = np.arange(len(key_of))
+        keys = rows.select(list(self.key_names)).take(last)
+        encoded = codec.encode(pa.table([*keys.columns, *whole.columns], schema=codec.schema))
+        delta.put(*names, encoded if self._clock is None else with_wakes(encoded, wakes))
+        return moved_bytes
+
+    def _with_due_keys(self, groups: Groups, view: StateView, delta: Delta, codec: RowCodec) -> Groups:
+        """Add the keys that want to be called and have no tuples."""
+        assert self._clock is not None
+        _, hashes, hashes2, values = view.due(self._clock, delta)
+        touched = set(zip(groups.hashes.tolist(), groups.hashes2.tolist(), strict=True))
+        alone = np.array([name not in touched for name in zip(hashes.tolist(), hashes2.tolist(), strict=True)], bool)
+        keys = codec.decode(without_wakes(values.filter(pa.array(alone)))).select(list(self.key_names))
+        return groups.and_keys(keys.cast(groups.keys.schema), hashes[alone], hashes2[alone])
+
+    def _encode(self, groups: Groups, update: Update, codec: RowCodec) -> pa.LargeBinaryArray:
+        """Encode keys and states; null for those that are not kept."""
+        table = pa.table([*groups.keys.columns, *update.states.columns], schema=codec.schema)
+        values = codec.encode(table)
+        if self._clock is not None:
+            values = with_wakes(values, np.full(len(groups), NEVER) if update.wake is None else update.wake)
+        if update.keep is not None:
+            values = pc.if_else(pa.array(update.keep), values, pa.scalar(None, pa.large_binary()))
+        return values
+
+    def _outputs(self, groups: Groups, update: Update) -> pa.Table:
         keys = groups.keys if update.key_of_outputs is None else groups.keys.take(pa.array(update.key_of_outputs))
         columns = [*keys.columns, *update.outputs.columns, pa.nulls(update.outputs.num_rows, pa.string())]
         schema = [*keys.schema, *self.operator.output_schema(self.row_schema), pa.field(REPORT, pa.string())]
         return pa.table(columns, schema=pa.schema(schema))
 
-    def _loads(self, groups: Groups, slots: NDArray[np.int64], states: pa.Array, totals: SlotTotals) -> dict[str, Any]:
+    def _loads(self, groups: Groups, slots: NDArray[np.int64], values: pa.Array, totals: SlotTotals) -> dict[str, Any]:
         """Tuples per slot and of the heaviest keys, and what the slots hold now."""
         counts = groups.counts
         by_slot = np.bincount(slots, weights=counts, minlength=self.table.slots)
@@ -198,16 +312,32 @@ class StageTask:
         heavy = np.zeros(len(groups), bool)
         heavy[np.argsort(-counts, kind="stable")[:_HEAVY_KEYS]] = True
         chosen = np.flatnonzero(heavy | listed)
+        sizes = pc.fill_null(pc.binary_length(values.take(pa.array(chosen))), -KEY_BYTES).to_numpy()
         return {
             "slots": touched.tolist(),
             "slot_counts": by_slot[touched].tolist(),
             "keys": groups.hashes[chosen].tolist(),
             "key_counts": counts[chosen].tolist(),
-            "key_bytes": (KEY_BYTES + pc.binary_length(states).to_numpy()[chosen]).tolist(),
+            "key_bytes": (KEY_BYTES + sizes).tolist(),
             "held_slots": totals.slots.tolist(),
             "held_bytes": totals.state_bytes.tolist(),
             "held_keys": totals.keys.tolist(),
         }
 
+    # -- on the host ------------------------------------------------------------------------------------------------
+
     def _store(self, channel: int) -> StateStore:
-        return StateStore(self.checkpoint, self.stage, channel, self.directory)
+        return StateStore(self.checkpoint, self.stage, channel, self._host_directory)
+
+    @property
+    def _host_directory(self) -> Path:
+        return Path(self.directory) / host_name()
+
+    def _forget_others(self) -> None:
+        """Remove the working copies of channels that do not live on this host any more."""
+        assert self.stays is not None
+        mine = self.stays.get(host_name(), frozenset())
+        for held in held_copies(self._host_directory):
+            store = self._store(held.channel)
+            if held.stage == store.copy_stage and held.channel not in mine:
+                store.forget()

@@ -98,9 +98,16 @@ def held_copies(directory: str | os.PathLike[str]) -> list[HeldCopy]:
     for path in sorted(Path(directory).glob("*/c*")):
         match = _CHANNEL.fullmatch(path.name)
         if match and path.is_dir():
-            size = sum(file.stat().st_size for file in path.glob("copy-*/data.mdb"))
+            size = sum(_size(file) for file in path.glob("copy-*/data.mdb"))
             found.append(HeldCopy(path.parent.name, int(match[1]), size, path))
     return found
+
+
+def _size(file: Path) -> int:
+    try:
+        return file.stat().st_size
+    except FileNotFoundError:  # another process removes it right now
+        return 0
 
 
 def forget(directory: str | os.PathLike[str], stage: str, channel: int | None = None) -> int:
@@ -115,7 +122,6 @@ def forget(directory: str | os.PathLike[str], stage: str, channel: int | None = 
             for copy in held.path.glob("copy-*"):
                 remove_copy(copy)
             shutil.rmtree(held.path, ignore_errors=True)
-    parent = Path(directory) / stage
-    if parent.is_dir() and not any(parent.iterdir()):
-        parent.rmdir()
+    with suppress(OSError):  # not empty, or gone already
+        (Path(directory) / stage).rmdir()
     return freed

@@ -1,10 +1,10 @@
 """The working copy: one channel's state at one version, in LMDB on the host.
 
 Four databases: ``base`` and ``recent`` hold packed key → value, ``timers`` when keys want to be called, ``meta`` says
-whose copy this is and what the slots hold. New values go to the small ``recent`` while they are few: keys are hashes, so
-the keys of a batch lie scattered over all pages of a large ``base``, and writing there would copy most of it. ``recent``
-wins over ``base``; deletes go to both. When ``recent`` has grown to 1/16 of ``base``, it is folded into it. So a batch
-costs by the keys it touches, and keys that are touched batch after batch stay together.
+whose copy this is and what the slots hold. New values go to the small ``recent`` while they are few: keys are hashes,
+so the keys of a batch lie scattered over all pages of a large ``base``, and writing there would copy most of it.
+``recent`` wins over ``base``; deletes go to both. When ``recent`` has grown to 1/16 of ``base``, it is folded into it.
+So a batch costs by the keys it touches, and keys that are touched batch after batch stay together.
 """
 
 from __future__ import annotations

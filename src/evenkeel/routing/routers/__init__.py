@@ -55,7 +55,7 @@ def make_router(name: str, channels: int, **options: Any) -> Router:
     """Make a router by its name.
 
     >>> make_router("pkg", 8, choices=3)
-    PartialKeyGrouping(channels=8, sources=1, seed=0)
+    PartialKeyGrouping(channels=8, sources=1, seed=0, choices=3)
     """
     if name not in ROUTERS:
         raise UnknownNameError("router", name, ROUTERS)

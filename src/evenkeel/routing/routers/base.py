@@ -70,6 +70,12 @@ class Router(ABC):
         self._route(hashes, senders, out)
         return out
 
+    def reachable(self, keys: Any) -> NDArray[np.int32]:
+        """Give the channels that may have got tuples of each key: one row per key, a channel perhaps more than once."""
+        if self.keeps_keys_together:
+            return self.route(keys)[:, np.newaxis]
+        return np.broadcast_to(np.arange(self.channels, dtype=np.int32), (len(as_hashes(keys)), self.channels))
+
     @abstractmethod
     def _route(self, hashes: NDArray[np.int64], sources: NDArray[np.int64], out: NDArray[np.int32]) -> None:
         """Fill ``out``; ``sources`` is empty where source 0 sends all."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from evenkeel.errors import InvalidArgumentError
+from evenkeel.hashing import as_hashes
 from evenkeel.routing.routers.base import Router, choice_seeds
 
 if TYPE_CHECKING:
@@ -81,6 +82,18 @@ class PartialKeyGrouping(Router):
         self._estimates = np.zeros((1 if view == "global" else sources, channels), np.int64)
         self._probe_every = probe_every
         self._since_probe = np.zeros(1, np.int64)
+
+    def __repr__(self) -> str:
+        return f"{super().__repr__()[:-1]}, choices={self.choices})"
+
+    def reachable(self, keys: Any) -> NDArray[np.int32]:
+        """Give the d candidates of each key."""
+        from evenkeel.routing import _kernels
+
+        hashes = as_hashes(keys)
+        out = np.empty((len(hashes), self.choices), np.int32)
+        _kernels.all_choices(hashes, self._seeds, self.channels, out)
+        return out
 
     def _route(self, hashes: NDArray[np.int64], sources: NDArray[np.int64], out: NDArray[np.int32]) -> None:
         from evenkeel.routing import _kernels

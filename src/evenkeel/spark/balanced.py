@@ -1,0 +1,248 @@
+"""A keyed stage with all that changes from batch to batch: its table, versions, watermark, homes and controller."""
+
+from __future__ import annotations
+
+import statistics
+import time
+import uuid
+from collections import deque
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from evenkeel.control import BatchReport, ChannelReport, Choice, Decision, Saved, Tally
+from evenkeel.operators import NO_WATERMARK, Moment
+from evenkeel.planning.items import resized_slots
+from evenkeel.routing import RoutingTable
+from evenkeel.spark.seats import most_loaded, seat_channels
+from evenkeel.spark.stage import Placement
+from evenkeel.spark.times import next_watermark
+from evenkeel.state import StoredFile
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from evenkeel.control import Controller
+    from evenkeel.spark.stage import KeyedStage, StageRun
+    from evenkeel.state import Commit, ManifestRef
+
+__all__ = ["BalancedStage"]
+
+_UNEVEN_HOSTS, _WORTH_A_MOVE = 1.2, 0.9
+_BATCHES_BETWEEN_SEATINGS = 5
+_END = 1 << 62  # later than any time, with room to count on from
+_MEMORY = 0.7  # of how a channel's load was before, when a new batch comes
+
+
+@dataclass(slots=True)
+class BalancedStage:
+    """A keyed stage, kept even.
+
+    Parameters
+    ----------
+    stage, controller
+        What runs, and who decides on tables.
+    table
+        The table of the next batch.
+    delay_us
+        How late tuples may come, in event time.
+    step
+        Which step of the flow it is part of.
+    follows
+        The stage whose watermark counts, for one that merges the partial states of another.
+    """
+
+    stage: KeyedStage
+    controller: Controller
+    table: RoutingTable
+    delay_us: int = 0
+    step: int = 0
+    follows: BalancedStage | None = None
+    before: Placement = field(init=False)
+    versions: dict[int, ManifestRef] = field(default_factory=dict)
+    watermark: int = NO_WATERMARK
+    _asked_channels: int = field(init=False)
+    _loads: list[float] = field(init=False)
+    _seated: int = -_BATCHES_BETWEEN_SEATINGS
+    _quiet_ms: deque[float] = field(default_factory=lambda: deque(maxlen=7))
+    _took_ms: float = 0.0
+    _stored: dict[int, StoredFile] = field(default_factory=dict)
+    _controller: StoredFile | None = None
+
+    def __post_init__(self) -> None:
+        self.before = self.stage.placement(self.table)
+        self._asked_channels = self.table.channels
+        self._loads = [1.0] * self.table.channels
+
+    @property
+    def name(self) -> str:
+        """The stage's name."""
+        return self.stage.name
+
+    @property
+    def needs_closing(self) -> bool:
+        """Whether keys may still want to be called when the input has ended."""
+        return self.stage.operator.wakes_by is not None
+
+    # -- one batch --------------------------------------------------------------------------------------------------
+
+    def run(self, rows: DataFrame, batch: int, started: float, *, closing: bool = False) -> StageRun:
+        """Run one batch; nothing counts before :meth:`advance`. A closing one is later than all times."""
+        self._see_to_homes(batch, started)
+        watermark = self.watermark if self.follows is None else self.follows.watermark
+        now = Moment(batch, watermark, int(1e6 * started))
+        if closing:
+            now = Moment(_END, _END, _END)
+        timer = time.perf_counter()
+        run = self.stage.run(rows, batch, now, self.table, self.before, self.versions)
+        self._took_ms = 1000 * (time.perf_counter() - timer)
+        return run
+
+    def decide(self, run: StageRun, batch: int, now: float) -> tuple[Decision | None, RoutingTable]:
+        """Tell the controller what the batch brought, and ask for the table of the next one."""
+        for report in run.reports:
+            channel = report["channel"]
+            self._loads[channel] = _MEMORY * self._loads[channel] + (1 - _MEMORY) * report["rows"]
+        moved_bytes = sum(report["imported_bytes"] for report in run.reports)
+        moving_ms = 0.0
+        if moved_bytes == 0:
+            self._quiet_ms.append(self._took_ms)
+        elif self._quiet_ms:
+            moving_ms = max(0.0, self._took_ms - statistics.median(self._quiet_ms))
+        self.controller.observe(_batch_report(run.reports, batch, now, moved_bytes, moving_ms))
+        decision, table = self.controller.decide(self.table, now)
+        return decision, table or self.table
+
+    def advance(self, run: StageRun, following: RoutingTable) -> None:
+        """Go on to the next batch, now that this one is committed."""
+        self.versions = {ref.channel: ref for ref in run.manifests}
+        self.watermark = self._next_watermark(run)
+        self.before, self.table = self.stage.placement(self.table), following
+        self._stored = {epoch: file for epoch, file in self._stored.items() if epoch >= self.before.table.epoch}
+        self.stage.leave_old_homes()
+
+    def _next_watermark(self, run: StageRun) -> int:
+        newest = [report["newest"] for report in run.reports if report["newest"] is not None]
+        return next_watermark(self.watermark, newest, self.delay_us)
+
+    # -- homes ------------------------------------------------------------------------------------------------------
+
+    def _see_to_homes(self, batch: int, now: float) -> None:
+        """Make homes, or change them, where executors came or went, or hosts are loaded unevenly."""
+        usual = sum(self._loads) / len(self._loads)
+        self._loads = (self._loads + [usual] * self.table.channels)[: self.table.channels]
+        hosts = dict(self.stage.hosts)
+        changed = self.stage.settle(self._loads)
+        reasons = []
+        if changed is not None:
+            came, left = (", ".join(sorted(names)) for names in changed)
+            reasons += [f"Executors came: {came}."] if came else []
+            reasons += [f"Executors left: {left}."] if left else []
+        elif batch - self._seated >= _BATCHES_BETWEEN_SEATINGS and self.stage.hosts == hosts:
+            excess = most_loaded(hosts, self._loads)
+            seats = [hosts[channel] for channel in sorted(hosts)]
+            better = dict(zip(seat_channels(seats, hosts, self._loads), seats, strict=True))
+            after = most_loaded(better, self._loads)
+            if excess > _UNEVEN_HOSTS and after < _WORTH_A_MOVE * excess:
+                self.stage.reseat(self._loads)
+                reasons.append(f"A host had {excess:.2f} times its share of the load; now {after:.2f} times.")
+        if not reasons:
+            return
+        self._seated = batch
+        moved = [(c, hosts[c], host) for c, host in sorted(self.stage.hosts.items()) if hosts.get(c, host) != host]
+        reasons.append(
+            " ".join(f"Channel {channel} goes from {old} to {new}." for channel, old, new in moved)
+            or "All channels stay where they are."
+        )
+        channels = self.table.channels
+        self.controller.record(Decision(batch - 1, -1, now, Choice.REHOME, tuple(reasons), channels, channels))
+
+    # -- storing ----------------------------------------------------------------------------------------------------
+
+    def facts(self, run: StageRun, decision: Decision | None, following: RoutingTable) -> dict[str, Any]:
+        """Give what a commit must say for the query to go on from it.
+
+        The controller is stored when it has decided something. After a crash it has lost at most the statistics of a
+        window that was not over; tables and state are always those of the commit.
+        """
+        if self._controller is None or decision is None or decision.choice is not Choice.WAIT:
+            self._controller = self._store("controller", self.controller.snapshot().to_arrow())
+        placed = self.stage.placement(self.table)
+        return {
+            "files": {
+                "table": self._store_table(self.table),
+                "next": self._store_table(following),
+                "controller": self._controller.to_json(),
+            },
+            "router": placed.router,
+            "splits": placed.splits,
+            "channels": self._asked_channels,
+            "watermark": self._next_watermark(run),
+            "hosts": {str(channel): host for channel, host in self.stage.hosts.items()},
+        }
+
+    def restore(self, commit: Commit) -> None:
+        """Go on from a commit; where another number of channels is asked for than then, with that number."""
+        facts = commit.metadata["stages"].get(self.name)
+        if facts is None:
+            return  # The strategy was another one, which had no such stage.
+        files = self.stage.checkpoint.files
+        before, following = (_read_table(files, facts["files"][name]) for name in ("table", "next"))
+        self.before = Placement(before, facts["router"], facts["splits"])
+        self.versions = {ref.channel: ref for ref in commit.manifests if ref.stage == self.name}
+        self.watermark = facts["watermark"]
+        self.stage.hosts = {int(channel): host for channel, host in facts["hosts"].items()}
+        saved = pa.ipc.open_stream(files.read(StoredFile(*facts["files"]["controller"]))).read_all()
+        self.controller.restore(Saved.from_arrow(saved))
+        if self._asked_channels == facts["channels"]:
+            self.table = following
+        else:
+            self.table = _resized(following, self._asked_channels)
+        self._loads = [1.0] * self.table.channels
+
+    def _store_table(self, table: RoutingTable) -> list[Any]:
+        """Write a table once, however many commits name it."""
+        if table.epoch not in self._stored:
+            self._stored[table.epoch] = self._store("table", table.to_arrow())
+        return self._stored[table.epoch].to_json()
+
+    def _store(self, kind: str, table: pa.Table) -> StoredFile:
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, table.schema) as writer:
+            writer.write_table(table)
+        return self.stage.checkpoint.files.write(f"tables/{self.name}-{kind}-{uuid.uuid4().hex}", sink.getvalue())
+
+
+def _resized(table: RoutingTable, channels: int) -> RoutingTable:
+    """Give the table for another number of channels, moving only what must; pins of vanished channels go."""
+    kept = table.pin_channels < channels
+    return table.evolve(
+        slot_channels=resized_slots(table, channels),
+        channels=channels,
+        pin_hashes=table.pin_hashes[kept],
+        pin_channels=table.pin_channels[kept],
+    )
+
+
+def _read_table(files: Any, stored: list[Any]) -> RoutingTable:
+    return RoutingTable.from_arrow(pa.ipc.open_stream(files.read(StoredFile(*stored))).read_all())
+
+
+def _batch_report(
+    reports: list[dict[str, Any]], batch: int, now: float, moved_bytes: int, moving_ms: float
+) -> BatchReport:
+    channels = []
+    for report in reports:
+        loads = report["loads"]
+        zeros = np.zeros(len(loads["held_slots"]))
+        slots = Tally(
+            [*loads["slots"], *loads["held_slots"]],
+            [*loads["slot_counts"], *zeros],
+            [*loads["slot_counts"], *zeros],
+            [*np.zeros(len(loads["slots"]), int), *loads["held_bytes"]],
+        )
+        keys = Tally(loads["keys"], loads["key_counts"], loads["key_counts"], loads["key_bytes"])
+        channels.append(ChannelReport(report["channel"], report["busy_ms"], slots, keys, int(sum(loads["held_keys"]))))
+    return BatchReport(batch, now, tuple(channels), moved_bytes=moved_bytes, moving_ms=moving_ms)
