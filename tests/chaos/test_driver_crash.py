@@ -4,39 +4,28 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 import time
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from chaos.cluster import commits, start_job
 from spark.engine_helpers import write_batches, zipf_words
+
+if TYPE_CHECKING:
+    import subprocess
 
 pytestmark = pytest.mark.spark
 
 KILLS = int(os.environ.get("EVENKEEL_KILLS", "3"))
-TESTS = Path(__file__).parents[1]
 
 
 def start(tmp_path, seed: int) -> subprocess.Popen:
     places = [str(tmp_path / name) for name in ("in", "out", "checkpoint", "local")]
-    path = os.pathsep.join([str(TESTS.parent), str(TESTS), os.environ.get("PYTHONPATH", "")])
-    with (tmp_path / "log").open("ab") as log:
-        return subprocess.Popen(
-            [sys.executable, TESTS / "chaos" / "crash_job.py", *places, str(seed)],
-            env={**os.environ, "PYTHONPATH": path, "PYSPARK_PYTHON": sys.executable},
-            stdout=log,
-            stderr=log,
-            start_new_session=True,  # the JVM and the workers die with it
-        )
-
-
-def commits(tmp_path) -> int:
-    return len(list((tmp_path / "checkpoint" / "commits").glob("*.json"))) if (tmp_path / "checkpoint").exists() else 0
+    return start_job(tmp_path, "crash_job.py", *places, str(seed))  # the JVM and the workers die with it
 
 
 def test_the_output_is_that_of_an_undisturbed_run(tmp_path):
@@ -57,7 +46,7 @@ def test_the_output_is_that_of_an_undisturbed_run(tmp_path):
             killed += 1
         job.wait()
     last = start(tmp_path, seed=1)
-    assert last.wait(timeout=300) == 0, (tmp_path / "log").read_text()[-3000:]
+    assert last.wait(timeout=300) == 0, (tmp_path / "job.log").read_text()[-3000:]
     assert killed >= 1
     assert commits(tmp_path) == len(tables)
     whole = pa.concat_tables(tables).group_by("word").aggregate([("value", "sum")])

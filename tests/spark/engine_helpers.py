@@ -26,15 +26,26 @@ def write_batches(directory, tables: list[pa.Table], start: int = 0) -> None:
     """One file per micro-batch."""
     directory.mkdir(exist_ok=True)
     for number, table in enumerate(tables, start):
-        path = directory / f"part-{number:05d}.parquet"
-        pq.write_table(table, path)
-        os.utime(path, (1_700_000_000 + number, 1_700_000_000 + number))
+        hidden = directory / f".part-{number:05d}"  # a stream that is running must not see it half written
+        pq.write_table(table, hidden)
+        os.utime(hidden, (1_700_000_000 + number, 1_700_000_000 + number))
+        hidden.rename(directory / f"part-{number:05d}.parquet")
 
 
 def file_stream(spark, directory):
     """Read one file per micro-batch, in the order of their names."""
     schema = spark.read.parquet(str(directory)).schema
     return spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(directory))
+
+
+def expected(tables: list[pa.Table]) -> tuple[dict, dict]:
+    """Count the tuples of each word, and add up their values."""
+    whole = pa.concat_tables(tables).group_by("word").aggregate([("value", "count"), ("value", "sum")])
+    words = whole["word"].to_pylist()
+    return (
+        dict(zip(words, whole["value_count"].to_pylist(), strict=True)),
+        dict(zip(words, whole["value_sum"].to_pylist(), strict=True)),
+    )
 
 
 class Forced:

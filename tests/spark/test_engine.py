@@ -14,7 +14,7 @@ from evenkeel.hashing import hash_keys
 from evenkeel.operators import Count, PerKey, Total
 from evenkeel.planning import make_planner
 from evenkeel.spark.api import stream
-from spark.engine_helpers import Forced, Remember, file_stream, write_batches, zipf_words
+from spark.engine_helpers import Forced, Remember, expected, file_stream, write_batches, zipf_words
 
 pytestmark = pytest.mark.spark
 
@@ -24,15 +24,6 @@ SCHEDULE = [4, 7, 3, 5]
 @pytest.fixture
 def place(tmp_path):
     return {"checkpoint": str(tmp_path / "checkpoint"), "local_directory": str(tmp_path / "local")}
-
-
-def expected(tables: list[pa.Table]) -> tuple[dict, dict]:
-    whole = pa.concat_tables(tables).group_by("word").aggregate([("value", "count"), ("value", "sum")])
-    words = whole["word"].to_pylist()
-    return (
-        dict(zip(words, whole["value_count"].to_pylist(), strict=True)),
-        dict(zip(words, whole["value_sum"].to_pylist(), strict=True)),
-    )
 
 
 def test_counts_and_totals_survive_moves_and_resizes_in_every_batch(spark, tmp_path, place):

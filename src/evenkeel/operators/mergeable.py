@@ -43,6 +43,10 @@ class Mergeable(Operator):
         """Merge the batch into the states."""
         return self.settle(groups, self.merge(states, self.lift(groups)))
 
+    def late(self, groups: Groups) -> int:  # noqa: ARG002
+        """Count the tuples that ``lift`` leaves out because they came too late."""
+        return 0
+
     def settle(self, groups: Groups, states: pa.Table) -> Update:  # noqa: ARG002
         """Give what comes of the merged states; an operator with a clock emits here what is due."""
         return Update(states, *self.results(states))

@@ -102,6 +102,7 @@ class Partial(Operator):
             key_of_outputs=np.flatnonzero(now_due),
             keep=~now_due,
             wake=due,
+            late=self.operator.late(groups),
         )
 
 

@@ -25,7 +25,7 @@ from evenkeel.spark.query import Query
 from evenkeel.spark.sinks import as_sink
 from evenkeel.spark.stage import KeyedStage
 from evenkeel.spark.strategies import Strategy, as_strategy
-from evenkeel.spark.times import TIME, check_event_time
+from evenkeel.spark.times import LATE, TIME, check_event_time
 from evenkeel.state import Checkpoint, Lease
 
 if TYPE_CHECKING:
@@ -229,23 +229,26 @@ class Flow:
         """
         if not self.steps:
             raise InvalidArgumentError("There is no stage to run; call apply(…) first.")
+        local = local_directory or str(Path(tempfile.gettempdir()) / f"evenkeel-{os.getuid()}")
+        stages = self._stages(local)  # complains about mistakes before anything is written
+        write = as_sink(sink)
         filesystem, path = _filesystem(checkpoint)
         owner = f"{job}-{uuid.uuid4().hex}"
         opened = Checkpoint.open(filesystem, path, job=job, run=uuid.uuid4().hex, fingerprint=self._fingerprint())
         lease = Lease(opened.files, owner, socket.gethostname(), os.getpid()).acquire(time.time())
         try:
-            local = local_directory or str(Path(tempfile.gettempdir()) / f"evenkeel-{os.getuid()}")
-            stages = self._stages(opened, local)
-            return Query(self.rows, stages, as_sink(sink), opened, lease, f"{checkpoint}/spark", trigger)
+            for stage in stages:
+                stage.stage.checkpoint = opened
+            return Query(self.rows, stages, write, opened, lease, f"{checkpoint}/spark", trigger)
         except BaseException:
             lease.release()
             raise
 
-    def _stages(self, checkpoint: Checkpoint, local: str) -> list[BalancedStage]:
+    def _stages(self, local: str) -> list[BalancedStage]:
         stages: list[BalancedStage] = []
         schema = _arrow_schema(self.rows)
         for number, step in enumerate(self.steps):
-            made = _make_stages(self.rows, checkpoint, local, schema, step, number)
+            made = _make_stages(self.rows, local, schema, step, number)
             stages += made
             schema = made[-1].stage.output_schema()
         return stages
@@ -255,16 +258,12 @@ class Flow:
         return " → ".join(parts)
 
 
-def _make_stages(
-    rows: DataFrame, checkpoint: Checkpoint, local: str, schema: pa.Schema, step: _Step, number: int
-) -> list[BalancedStage]:
+def _make_stages(rows: DataFrame, local: str, schema: pa.Schema, step: _Step, number: int) -> list[BalancedStage]:
     keyed, operator, name = step.rows, step.operator, f"stage{number}"
     schema = _needed(schema, step)
 
     def stage(called: str, what: Operator, columns: pa.Schema, event_time: str | None, **options: Any) -> KeyedStage:
-        return KeyedStage(
-            rows.sparkSession, checkpoint, called, local, what, keyed.keys, columns, event_time, **options
-        )
+        return KeyedStage(rows.sparkSession, called, local, what, keyed.keys, columns, event_time, **options)
 
     even = RoutingTable.even(step.channels, step.slots)
     keys = [schema.field(key) for key in keyed.keys]
@@ -281,9 +280,10 @@ def _make_stages(
     if step.combine:
         assert isinstance(operator, Mergeable)
         event_time = None if keyed.event_time is None else TIME
-        columns = parts if event_time is None else parts.append(pa.field(TIME, pa.int64()))
+        if event_time is not None:
+            parts = pa.schema([*parts, (TIME, pa.int64()), (LATE, pa.int64())])
         combine = (operator, schema, keyed.event_time)
-        only = stage(name, Merged(operator, schema), columns, event_time, combine=combine, **first)
+        only = stage(name, Merged(operator, schema), parts, event_time, combine=combine, **first)
     else:
         only = stage(name, operator, schema, keyed.event_time, **first, **routed)
     return [BalancedStage(only, step.strategy.controller, even, keyed.delay_us, number)]

@@ -18,10 +18,12 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["HOME", "PLACE", "Homes", "executors", "host_name"]
+__all__ = ["HOME", "HOME_ROWS", "PLACE", "Homes", "executors", "host_name"]
 
 HOME = "__evenkeel_home"
 PLACE = "__evenkeel_place"
+HOME_ROWS = 2
+"""How often a task finds its home row."""
 _ATTEMPTS = 3
 
 

@@ -12,7 +12,7 @@ from evenkeel.hashing import hash_keys
 from evenkeel.operators import NEVER, NO_WATERMARK, Groups, Moment, RowCodec
 from evenkeel.operators.split import PART
 from evenkeel.spark.homes import PLACE
-from evenkeel.spark.times import TIME, event_times
+from evenkeel.spark.times import LATE, TIME, event_times
 from evenkeel.state import second_hash
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class Combine:
     key_names, rows
         The key columns, and all columns.
     event_time
-        The column of event times, if there is one; the newest of each key goes along.
+        The column of event times, if there is one; the newest of each key goes along, and how many came late.
     now
         When the batch is processed.
     at_once
@@ -111,5 +111,7 @@ class Combine:
         if times is not None:
             newest = np.full(len(groups), NO_WATERMARK)
             np.maximum.at(newest, groups.key_of, np.where(times == NEVER, NO_WATERMARK, times))
-            out = out.append_column(TIME, pa.array(newest))
+            late = np.zeros(len(groups), np.int64)
+            late[:1] = self.operator.late(groups)
+            out = out.append_column(TIME, pa.array(newest)).append_column(LATE, pa.array(late))
         yield from out.to_batches()

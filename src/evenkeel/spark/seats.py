@@ -17,7 +17,8 @@ def seat_channels(seats: Sequence[str], before: Mapping[int, str], loads: Sequen
     """Give the channel of each seat, so that hosts are loaded by the seats they have and few channels change hosts.
 
     The heaviest channels choose first. A channel stays on its host while that has a seat left and is not overloaded by
-    it (by more than a tenth); the others take the least loaded host with a free seat.
+    it (by more than a tenth). Otherwise it takes the least loaded host with a free seat; rather one where it overloads
+    nothing, and rather a seat that no channel waits for.
 
     Parameters
     ----------
@@ -30,30 +31,32 @@ def seat_channels(seats: Sequence[str], before: Mapping[int, str], loads: Sequen
 
     Notes
     -----
-    O(channels · (log channels + hosts)). Longest processing time first, with room kept for those who stay.
+    O(channels · (log channels + hosts)). Longest processing time first.
 
     >>> seat_channels(["a", "a", "b", "b"], {0: "a", 1: "a", 2: "a", 3: "b"}, [1, 1, 1, 1])
     [0, 1, 3, 2]
     """
     free = Counter(seats)
+    wanted = Counter(before.get(channel, "") for channel in range(len(loads)))
     weight = sum(loads) or 1.0
     shares = {host: weight * count / len(seats) for host, count in free.items()}
     carried = dict.fromkeys(shares, 0.0)
     hosts: dict[int, str] = {}
-    order = sorted(range(len(loads)), key=lambda channel: -loads[channel])
 
-    def take(channel: int, host: str) -> None:
-        hosts[channel] = host
-        free[host] -= 1
-        carried[host] += loads[channel]
+    def filling(host: str, load: float) -> float:
+        return (carried[host] + load) / shares[host]
 
-    for channel in order:
-        host = before.get(channel)
-        if host in shares and free[host] and carried[host] + loads[channel] <= _SLACK * shares[host]:
-            take(channel, host)
-    for channel in (channel for channel in order if channel not in hosts):
+    def choose(load: float) -> str:
         room = [host for host in shares if free[host]]
-        take(channel, min(room, key=lambda host: (carried[host] + loads[channel]) / shares[host]))
+        return min(room, key=lambda h: (filling(h, load) > _SLACK, free[h] <= wanted[h], filling(h, load)))
+
+    for channel in sorted(range(len(loads)), key=lambda channel: -loads[channel]):
+        host, load = before.get(channel, ""), loads[channel]
+        wanted[host] -= 1
+        stays = host in shares and free[host] > 0 and filling(host, load) <= _SLACK
+        hosts[channel] = host if stays else choose(load)
+        free[hosts[channel]] -= 1
+        carried[hosts[channel]] += load
     waiting = {host: [channel for channel in sorted(hosts) if hosts[channel] == host] for host in shares}
     return [waiting[host].pop(0) for host in seats]
 

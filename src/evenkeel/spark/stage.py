@@ -64,8 +64,8 @@ class KeyedStage:
     ----------
     spark
         The user's session; none of its settings is changed.
-    checkpoint, name, directory
-        Where the state is kept.
+    name, directory
+        Whose state it is, and where hosts keep working copies.
     operator, key_names, row_schema, event_time
         What to compute, over which columns.
     null_keys
@@ -82,7 +82,6 @@ class KeyedStage:
     """
 
     spark: SparkSession
-    checkpoint: Checkpoint
     name: str
     directory: str
     operator: Operator
@@ -94,6 +93,8 @@ class KeyedStage:
     probe: str | None = None
     splits: bool = False
     combine: tuple[Mergeable, pa.Schema, str | None] | None = None
+    checkpoint: Checkpoint = field(init=False)
+    """Where the state is kept; given when all else is known to be right."""
     hosts: dict[int, str] = field(default_factory=dict)
     """The host of each channel, as far as known."""
     _homes: Homes | None = None
@@ -148,7 +149,9 @@ class KeyedStage:
         if leaving:
             arriving = arriving.unionByName(old.rows.mapInArrow(task.export, _STATE_DDL), allowMissingColumns=True)
         shuffled = arriving.repartition(table.channels, PLACE)
-        everything = homes.rows.unionByName(shuffled, allowMissingColumns=True)
+        # Twice, since Spark asks all parents of a union where a task should run, and where they disagree the majority
+        # decides: the shuffled rows have one vote for each host that sent many of them.
+        everything = homes.rows.unionByName(homes.rows).unionByName(shuffled, allowMissingColumns=True)
         held = everything.mapInArrow(task.run, self._output_type()).persist(StorageLevel.MEMORY_AND_DISK)
         lines = [json.loads(row[0]) for row in held.where(F.col(REPORT).isNotNull()).select(REPORT).collect()]
         output = held.where(F.col(REPORT).isNull()).drop(REPORT)

@@ -17,8 +17,8 @@ from evenkeel.errors import EvenkeelError, KeyFailedError, MisplacedTaskError, S
 from evenkeel.hashing import hash_keys
 from evenkeel.operators import NEVER, Groups, RowCodec, fold
 from evenkeel.routing.ragged import contains
-from evenkeel.spark.homes import HOME, PLACE, host_name
-from evenkeel.spark.times import event_times
+from evenkeel.spark.homes import HOME, HOME_ROWS, PLACE, host_name
+from evenkeel.spark.times import LATE, event_times
 from evenkeel.state import (
     KEY_BYTES,
     Checkpoint,
@@ -167,10 +167,10 @@ class StageTask:
             if others.true_count:
                 batch = batch.filter(pc.invert(others))  # noqa: PLW2901
             tuples.append(batch.select(self.row_schema.names))
-        if len(homes) != 1:
+        if len(homes) != HOME_ROWS or len(set(homes)) != 1:
             raise MisplacedTaskError(
-                f"A task of stage {self.stage!r} found {len(homes)} home rows instead of one. This version or these "
-                "settings of Spark do not keep a union partition-aware; nothing of this batch is committed.",
+                f"A task of stage {self.stage!r} found the home rows {sorted(homes)} instead of one home. This "
+                "version or these settings of Spark do not keep a union partition-aware; nothing is committed.",
                 homes=homes,
             )
         rows = pa.Table.from_batches(tuples).cast(self.row_schema) if tuples else self.row_schema.empty_table()
@@ -218,7 +218,7 @@ class StageTask:
                 "channel": channel,
                 "host": host_name(),
                 "rows": rows.num_rows,
-                "late": update.late,
+                "late": update.late + self._late_before(rows),
                 "results": outputs.num_rows,
                 "newest": int(known_times.max()) if len(known_times) else None,
                 "imported_bytes": moved_bytes,
@@ -233,6 +233,10 @@ class StageTask:
         last = [pa.nulls(1, kind) for kind in outputs.schema.types[:-1]]
         line = json.dumps({"manifest": ref.to_json(), **report})
         yield pa.RecordBatch.from_arrays([*last, pa.array([line])], schema=outputs.schema)
+
+    def _late_before(self, rows: pa.Table) -> int:
+        """How many tuples came late where they were combined before the shuffle."""
+        return int(pc.sum(rows[LATE]).as_py() or 0) if LATE in rows.schema.names else 0
 
     def _groups(self, rows: pa.Table) -> Groups:
         columns = [rows[name] for name in self.key_names]

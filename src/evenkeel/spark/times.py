@@ -14,10 +14,13 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["TIME", "check_event_time", "event_times", "next_watermark"]
+__all__ = ["LATE", "TIME", "check_event_time", "event_times", "next_watermark"]
 
 TIME = "__evenkeel_time"
 """Event times that the engine itself passes on, in microseconds."""
+
+LATE = "__evenkeel_late"
+"""How many tuples came too late before the shuffle."""
 
 
 def check_event_time(rows: pa.Schema, column: str) -> None:
