@@ -48,6 +48,22 @@ def expected(tables: list[pa.Table]) -> tuple[dict, dict]:
     )
 
 
+def shaken(table, channels: int, rng, keys: int = 40):
+    """Move a third of the slots and some keys to random channels, of which there are to be so many."""
+    moved = (rng.random(table.slots) < 0.3) | (table.slot_channels >= channels)
+    slots = np.where(moved, rng.integers(0, channels, table.slots), table.slot_channels)
+    chosen = rng.choice(keys, 5, replace=False)
+    pins = hash_keys(pa.array([f"word{key}" for key in chosen]))
+    kept = rng.random(len(table.pin_hashes)) < 0.5
+    plain = table.evolve(
+        slot_channels=slots,
+        channels=channels,
+        pin_hashes=table.pin_hashes[kept],
+        pin_channels=table.pin_channels[kept] % channels,
+    )
+    return plain.with_pins(pins, rng.integers(0, channels, 5))
+
+
 class Forced:
     """Gives another table for every batch: random slots, random pins, and another number of channels."""
 
@@ -65,19 +81,7 @@ class Forced:
         following = self.batch + 1
         rng = np.random.default_rng([self.seed, following])
         channels = self.channels[min(following, len(self.channels) - 1)]
-        moved = (rng.random(table.slots) < 0.3) | (table.slot_channels >= channels)
-        slots = np.where(moved, rng.integers(0, channels, table.slots), table.slot_channels)
-        chosen = rng.choice(self.keys, 5, replace=False)
-        pins = hash_keys(pa.array([f"word{key}" for key in chosen]))
-        kept = rng.random(len(table.pin_hashes)) < 0.5
-        plain = table.evolve(
-            slot_channels=slots,
-            channels=channels,
-            pin_hashes=table.pin_hashes[kept],
-            pin_channels=table.pin_channels[kept] % channels,
-        )
-        following_table = plain.with_pins(pins, rng.integers(0, channels, 5)).evolve(epoch=table.epoch + 1)
-        return None, following_table
+        return None, shaken(table, channels, rng, self.keys).evolve(epoch=table.epoch + 1)
 
     def record(self, decision):
         self.decisions.append(decision)
