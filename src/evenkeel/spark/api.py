@@ -234,7 +234,8 @@ class Flow:
         write = as_sink(sink)
         filesystem, path = _filesystem(checkpoint)
         owner = f"{job}-{uuid.uuid4().hex}"
-        opened = Checkpoint.open(filesystem, path, job=job, run=uuid.uuid4().hex, fingerprint=self._fingerprint())
+        shape = " → ".join(stage.shape for stage in stages if stage.shape)
+        opened = Checkpoint.open(filesystem, path, job=job, run=uuid.uuid4().hex, fingerprint=shape)
         lease = Lease(opened.files, owner, socket.gethostname(), os.getpid()).acquire(time.time())
         try:
             for stage in stages:
@@ -253,10 +254,6 @@ class Flow:
             schema = made[-1].stage.output_schema()
         return stages
 
-    def _fingerprint(self) -> str:
-        parts = [f"{step.operator.name}({', '.join(step.rows.keys)}; slots {step.slots})" for step in self.steps]
-        return " → ".join(parts)
-
 
 def _make_stages(rows: DataFrame, local: str, schema: pa.Schema, step: _Step, number: int) -> list[BalancedStage]:
     keyed, operator, name = step.rows, step.operator, f"stage{number}"
@@ -266,6 +263,7 @@ def _make_stages(rows: DataFrame, local: str, schema: pa.Schema, step: _Step, nu
         return KeyedStage(rows.sparkSession, called, local, what, keyed.keys, columns, event_time, **options)
 
     even = RoutingTable.even(step.channels, step.slots)
+    shape = _shape(step, schema)
     keys = [schema.field(key) for key in keyed.keys]
     routed = {"router": step.strategy.router, "probe": step.probe, "splits": step.strategy.splits}
     first = {"null_keys": keyed.null_keys}
@@ -276,7 +274,7 @@ def _make_stages(rows: DataFrame, local: str, schema: pa.Schema, step: _Step, nu
         spread = stage(f"{name}-partial", half, schema, keyed.event_time, **first, **routed)
         partial = BalancedStage(spread, step.strategy.controller, even, keyed.delay_us, number)
         merged = stage(name, Merged(operator, schema), parts, None)
-        return [partial, BalancedStage(merged, Controller(make_planner("keel")), even, 0, number, partial)]
+        return [partial, BalancedStage(merged, Controller(make_planner("keel")), even, 0, number, partial, shape)]
     if step.combine:
         assert isinstance(operator, Mergeable)
         event_time = None if keyed.event_time is None else TIME
@@ -286,7 +284,15 @@ def _make_stages(rows: DataFrame, local: str, schema: pa.Schema, step: _Step, nu
         only = stage(name, Merged(operator, schema), parts, event_time, combine=combine, **first)
     else:
         only = stage(name, operator, schema, keyed.event_time, **first, **routed)
-    return [BalancedStage(only, step.strategy.controller, even, keyed.delay_us, number)]
+    return [BalancedStage(only, step.strategy.controller, even, keyed.delay_us, number, shape=shape)]
+
+
+def _shape(step: _Step, schema: pa.Schema) -> str:
+    """What must stay as it is when a query is started again: operator, columns of keys and states, slots."""
+    keys = ", ".join(f"{name} {schema.field(name).type}" for name in step.rows.keys)
+    states = ", ".join(f"{field.name} {field.type}" for field in step.operator.state_schema(schema))
+    slots = "" if step.slots is None else f", {step.slots} slots"
+    return f"{step.operator.name} by ({keys}) keeping ({states}){slots}"
 
 
 def _needed(schema: pa.Schema, step: _Step) -> pa.Schema:

@@ -52,6 +52,8 @@ class BalancedStage:
         Which step of the flow it is part of.
     follows
         The stage whose watermark counts, for one that merges the partial states of another.
+    shape
+        What of it must stay as it is when the query is started again; empty for a helper stage.
     """
 
     stage: KeyedStage
@@ -60,6 +62,7 @@ class BalancedStage:
     delay_us: int = 0
     step: int = 0
     follows: BalancedStage | None = None
+    shape: str = ""
     before: Placement = field(init=False)
     versions: dict[int, ManifestRef] = field(default_factory=dict)
     watermark: int = NO_WATERMARK
