@@ -18,7 +18,7 @@ def main() -> None:
 
     from pyspark.sql import SparkSession
 
-    from evenkeel.operators import Total
+    from evenkeel.operators import Sum
     from evenkeel.spark.api import stream
     from spark.engine_helpers import Forced, file_stream
 
@@ -40,7 +40,7 @@ def main() -> None:
     spark.sparkContext.setLogLevel("ERROR")
     query = (
         stream(file_stream(spark, directory / "in"), key="word")
-        .apply(Total("value"), strategy=Sometimes([6]), channels=6)
+        .apply(Sum("value"), strategy=Sometimes([6]), channels=6)
         .start(
             str(directory / "out"), checkpoint=str(directory / "checkpoint"), local_directory=str(directory / "local")
         )

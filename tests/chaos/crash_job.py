@@ -14,7 +14,7 @@ def main() -> None:
 
     from pyspark.sql import SparkSession
 
-    from evenkeel.operators import Total
+    from evenkeel.operators import Sum
     from evenkeel.spark.api import stream
     from spark.engine_helpers import Forced, file_stream
 
@@ -29,7 +29,7 @@ def main() -> None:
     spark.sparkContext.setLogLevel("ERROR")
     query = (
         stream(file_stream(spark, Path(source)), key="word")
-        .apply(Total("value"), strategy=Forced([3, 5, 2, 4, 3, 6, 2, 4], seed=int(seed)), channels=3)
+        .apply(Sum("value"), strategy=Forced([3, 5, 2, 4, 3, 6, 2, 4], seed=int(seed)), channels=3)
         .start(sink, checkpoint=checkpoint, local_directory=local, trigger={"availableNow": True})
     )
     query.await_termination()

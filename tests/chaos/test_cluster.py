@@ -92,5 +92,5 @@ def test_channels_spread_come_home_and_survive(tmp_path):
         rows = pq.read_table(tmp_path / "out" / f"batch={batch}", partitioning=None).to_pylist()
         assert len({row["word"] for row in rows}) == len(rows)
         assert {row["word"] for row in rows} == set(table["word"].to_pylist())
-        latest |= {row["word"]: row["total"] for row in rows}
+        latest |= {row["word"]: row["sum"] for row in rows}
     assert latest == expected(tables)[1]

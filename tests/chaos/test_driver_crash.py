@@ -56,5 +56,5 @@ def test_the_output_is_that_of_an_undisturbed_run(tmp_path):
         rows = pq.read_table(tmp_path / "out" / f"batch={batch}", partitioning=None).to_pylist()
         assert len({row["word"] for row in rows}) == len(rows)
         assert {row["word"] for row in rows} == set(tables[batch]["word"].to_pylist())
-        latest |= {row["word"]: row["total"] for row in rows}
+        latest |= {row["word"]: row["sum"] for row in rows}
     assert latest == wanted

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from evenkeel.errors import InvalidArgumentError, KeyFailedError, UnsupportedTypeError
 from evenkeel.hashing import hash_keys
-from evenkeel.operators import Count, Groups, PerKey, Total
+from evenkeel.operators import Count, Groups, PerKey, Sum
 
 ROWS = st.lists(st.tuples(st.sampled_from(["a", "b", None, ""]), st.none() | st.integers(-9, 9)), max_size=30)
 SCHEMA = pa.schema([("key", pa.string()), ("value", pa.int64())])
@@ -73,20 +73,21 @@ def test_counting(batches):
 
 @given(st.lists(ROWS, max_size=4))
 def test_adding_up(batches):
-    totals: dict = defaultdict(int)
+    sums: dict = {}
     for rows in batches:
         for key, value in rows:
-            totals[key] += value or 0
-    states, _ = run(Total("value"), batches)
-    assert {key: state["total"] for key, state in states.items()} == totals
+            before = sums.setdefault(key, None)
+            sums[key] = before if value is None else (before or 0) + value
+    states, _ = run(Sum("value"), batches)
+    assert {key: state["sum"] for key, state in states.items()} == sums
 
 
 def test_only_numbers_that_are_there_can_be_added_up():
-    with pytest.raises(InvalidArgumentError, match="no column 'valeu'"):
-        Total("valeu").state_schema(SCHEMA)
+    with pytest.raises(InvalidArgumentError, match="no column called 'valeu'"):
+        Sum("valeu").state_schema(SCHEMA)
     with pytest.raises(UnsupportedTypeError, match="only numbers"):
-        Total("key").state_schema(SCHEMA)
-    assert Total("x").state_schema(pa.schema([("x", pa.float32())])).field("total").type == pa.float64()
+        Sum("key").state_schema(SCHEMA)
+    assert Sum("x").state_schema(pa.schema([("x", pa.float32())])).field("sum").type == pa.float64()
 
 
 @given(st.lists(ROWS, max_size=4))

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pytest
 
 from evenkeel.errors import IncompatibleCheckpointError, InvalidArgumentError
-from evenkeel.operators import Count, Total
+from evenkeel.operators import Count, Sum
 from evenkeel.spark.api import stream
 from spark.engine_helpers import Forced, Remember, expected, file_stream, write_batches, zipf_words
 
@@ -49,15 +49,15 @@ def test_a_sink_may_read_its_results_twice_and_the_stage_still_runs_once(spark, 
 
 def test_a_key_or_state_of_another_type_is_another_job(spark, tmp_path, place):
     rows = zipf_words(50, 5, 0)
-    run(spark.createDataFrame(rows), place, Total("value"))
+    run(spark.createDataFrame(rows), place, Sum("value"))
     other_key = rows.set_column(0, "word", pc.binary_length(rows["word"]))
     with pytest.raises(IncompatibleCheckpointError, match=r"word string.*this query has.*word int"):
-        run(spark.createDataFrame(other_key), place, Total("value"))
+        run(spark.createDataFrame(other_key), place, Sum("value"))
     other_value = rows.set_column(1, "value", rows["value"].cast(pa.float64()))
-    with pytest.raises(IncompatibleCheckpointError, match=r"total int64.*this query has.*total double"):
-        run(spark.createDataFrame(other_value), place, Total("value"))
-    with pytest.raises(InvalidArgumentError, match="no column 'value'"):
-        run(spark.createDataFrame(rows.drop_columns("value")), place, Total("value"))
+    with pytest.raises(IncompatibleCheckpointError, match=r"sum int64.*this query has.*sum double"):
+        run(spark.createDataFrame(other_value), place, Sum("value"))
+    with pytest.raises(InvalidArgumentError, match="no column called 'value'"):
+        run(spark.createDataFrame(rows.drop_columns("value")), place, Sum("value"))
 
 
 def test_more_columns_than_before_do_not_matter(spark, tmp_path, place):

@@ -11,7 +11,7 @@ import pytest
 from evenkeel.control import Budget, Choice, Controller, ControlOptions, Elasticity, WindowOptions
 from evenkeel.errors import CheckpointInUseError, IncompatibleCheckpointError, InvalidArgumentError
 from evenkeel.hashing import hash_keys
-from evenkeel.operators import Count, PerKey, Total
+from evenkeel.operators import Count, PerKey, Sum
 from evenkeel.planning import make_planner
 from evenkeel.spark.api import stream
 from spark.engine_helpers import Forced, Remember, expected, file_stream, write_batches, zipf_words
@@ -30,7 +30,7 @@ def test_counts_and_totals_survive_moves_and_resizes_in_every_batch(spark, tmp_p
     tables = [zipf_words(2000, 200, seed) for seed in range(5)]
     write_batches(tmp_path / "in", tables)
     counts, totals = expected(tables)
-    for operator, column, wanted in ((Count(), "count", counts), (Total("value"), "total", totals)):
+    for operator, column, wanted in ((Count(), "count", counts), (Sum("value"), "sum", totals)):
         sink = Remember()
         where = {key: f"{value}-{column}" for key, value in place.items()}
         query = (
@@ -59,7 +59,7 @@ def test_the_controller_evens_a_skewed_stream_and_says_why(spark, tmp_path, plac
     controller = Controller(make_planner("keel"), ControlOptions(windows=WindowOptions(batches=2)))
     query = (
         stream(file_stream(spark, tmp_path / "in"), key="word")
-        .apply(Count(), strategy=controller, channels=4)
+        .apply(Count(), strategy=controller, channels=4, combine=False)
         .start(sink, **place)
     )
     query.process_all_available()
@@ -82,7 +82,7 @@ def test_the_number_of_channels_follows_the_load(spark, tmp_path, place):
     options = ControlOptions(windows=WindowOptions(batches=2), elasticity=Elasticity.around(1000, max_channels=6))
     query = (
         stream(file_stream(spark, tmp_path / "in"), key="word")
-        .apply(Count(), strategy=Controller(make_planner("keel"), options), channels=1)
+        .apply(Count(), strategy=Controller(make_planner("keel"), options), channels=1, combine=False)
         .start(sink, **place)
     )
     query.process_all_available()
@@ -101,7 +101,9 @@ def test_a_large_plan_is_carried_out_over_several_batches(spark, tmp_path, place
     options = ControlOptions(windows=WindowOptions(batches=1), budget=Budget(state_bytes=budget))
     controller = Controller(make_planner("lptf"), options)
     query = (
-        stream(file_stream(spark, tmp_path / "in"), key="word").apply(Count(), strategy=controller, channels=4)
+        stream(file_stream(spark, tmp_path / "in"), key="word").apply(
+            Count(), strategy=controller, channels=4, combine=False
+        )
     ).start(sink, **place)
     query.process_all_available()
     query.stop()
@@ -306,7 +308,7 @@ def test_a_checkpoint_belongs_to_one_query(spark, tmp_path, place):
         with pytest.raises(CheckpointInUseError):
             stream(rows, key="word").apply(Count(), channels=2).start(Remember(), **place)
         with pytest.raises(IncompatibleCheckpointError):
-            stream(rows, key="word").apply(Total("value"), channels=2).start(Remember(), **place)
+            stream(rows, key="word").apply(Sum("value"), channels=2).start(Remember(), **place)
     finally:
         query.stop()
 

@@ -35,7 +35,10 @@ EAGER = ControlOptions(
     worth_its_cost=WorthItsCost(10**9),
 )
 SCHEDULES = st.tuples(
-    st.permutations([4, 7, 3, 5]), st.lists(st.integers(0, 500), min_size=4, max_size=5), st.integers(0, 2**31)
+    st.permutations([4, 7, 3, 5]),
+    st.lists(st.integers(0, 500), min_size=4, max_size=5),
+    st.integers(0, 2**31),
+    st.sampled_from([None, False, True]),
 )
 
 
@@ -94,14 +97,20 @@ def native(spark, directory, operator: str) -> dict:
 )
 @given(schedule=SCHEDULES)
 def test_results_equal_those_of_group_by(spark, tmp_path_factory, name, operator, schedule):
-    channels, sizes, seed = schedule
+    channels, sizes, seed, combine = schedule
     place = tmp_path_factory.mktemp("strategy")
     tables = [zipf_words(rows, 60, (seed + batch) % 97) for batch, rows in enumerate(sizes)]
     write_batches(place / "in", tables)
     router = None if name in PLANNERS else make_router(name, channels[0], seed=seed)
+    merges = operator == "count and sum"
     query = (
         stream(file_stream(spark, place / "in"), key="word")
-        .apply(OPERATORS[operator], strategy=router or Restless(name, channels, seed), channels=channels[0])
+        .apply(
+            OPERATORS[operator],
+            strategy=router or Restless(name, channels, seed),
+            channels=channels[0],
+            combine=combine if merges and router is None else None,
+        )
         .start("memory", checkpoint=str(place / "checkpoint"), local_directory=str(place / "local"))
     )
     query.process_all_available()

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from evenkeel.errors import IncompatibleCheckpointError, InvalidArgumentError, UnknownNameError
-from evenkeel.operators import Count, PerKey, Total
+from evenkeel.operators import Count, PerKey, Sum
 from evenkeel.routing import make_router
 from evenkeel.spark.api import stream
 from spark.engine_helpers import Remember, expected, file_stream, write_batches, zipf_words
@@ -34,8 +34,8 @@ def run(spark, directory, place, operator, **options):
 def test_results_are_those_of_key_grouping(spark, tmp_path, place, strategy):
     tables = [zipf_words(2000, 100, seed) for seed in range(3)]
     write_batches(tmp_path / "in", tables)
-    query, sink = run(spark, tmp_path / "in", place, Total("value"), strategy=strategy, channels=4)
-    assert sink.latest("total") == expected(tables)[1]
+    query, sink = run(spark, tmp_path / "in", place, Sum("value"), strategy=strategy, channels=4)
+    assert sink.latest("sum") == expected(tables)[1]
     held = [report["loads"]["held_keys"] for report in query.history[-1]["reports"][-1]]
     assert sum(sum(keys) for keys in held) == len(expected(tables)[1])
 
@@ -67,8 +67,8 @@ def test_partial_states_are_handed_on_every_so_often(spark, tmp_path, place):
 def test_combining_before_the_shuffle_changes_nothing_but_the_traffic(spark, tmp_path, place):
     tables = [zipf_words(3000, 50, seed) for seed in range(3)]
     write_batches(tmp_path / "in", tables)
-    query, sink = run(spark, tmp_path / "in", place, Total("value"), channels=3, combine=True)
-    assert sink.latest("total") == expected(tables)[1]
+    query, sink = run(spark, tmp_path / "in", place, Sum("value"), channels=3, combine=True)
+    assert sink.latest("sum") == expected(tables)[1]
     assert sum(report["rows"] for report in query.history[0]["reports"][0]) <= 2 * 50
 
 
@@ -158,7 +158,7 @@ def test_mistakes_are_told_at_once(spark):
         keyed.apply(Count(), strategy=make_router("pkg", 3))
     with pytest.raises(InvalidArgumentError, match="does not merge"):
         keyed.apply(PER_KEY, combine=True)
-    with pytest.raises(InvalidArgumentError, match="choose one"):
+    with pytest.raises(InvalidArgumentError, match="looks at every tuple"):
         keyed.apply(Count(), strategy="pkg", combine=True)
     with pytest.raises(InvalidArgumentError, match="strategies that split keys"):
         keyed.apply(Count(), aggregate_every=3)

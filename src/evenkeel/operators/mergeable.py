@@ -6,11 +6,11 @@ from abc import abstractmethod
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
 
 from evenkeel.operators.base import Operator, Update
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from numpy.typing import NDArray
 
     from evenkeel.operators.groups import Groups
@@ -57,31 +57,29 @@ def fold(operator: Mergeable, states: pa.Table, key_of: NDArray[np.int64], keys:
 
     Notes
     -----
-    Rounds of whole-column merges, each halving the states of every key: O(n log n), log₂ of the largest group rounds.
+    Rounds of whole-column merges, each halving the states of every key that has several: O(n log n), log₂ of the
+    largest group rounds.
     """
+    done: list[tuple[pa.Table, NDArray[np.int64]]] = []
     order = np.argsort(key_of, kind="stable")
     states, key_of = states.take(order), key_of[order]
-    while len(key_of) > 1:
-        starts = np.searchsorted(key_of, key_of)  # where each state's key begins
-        turn = (np.arange(len(key_of)) - starts) % 2
-        second = np.flatnonzero(turn)
-        if len(second) == 0:
+    while True:
+        turn = np.arange(len(key_of)) - np.searchsorted(key_of, key_of)  # which of its key's states each is
+        counts = np.bincount(key_of, minlength=keys)[key_of]
+        alone = counts == 1
+        done.append((states.filter(alone), key_of[alone]))
+        if alone.all():
             break
-        first = np.flatnonzero(turn == 0)
-        # Firsts without a partner merge with nulls, which leaves them as they are.
-        has_partner = np.zeros(len(first), bool)
-        has_partner[np.searchsorted(first, second - 1)] = True
-        partners = np.full(len(first), -1)
-        partners[has_partner] = second
-        states = operator.merge(states.take(first), _take(states, partners))
-        key_of = key_of[first]
+        first = np.flatnonzero(~alone & (turn % 2 == 0))
+        has_partner = turn[first] + 1 < counts[first]
+        merged = operator.merge(states.take(first), _take(states, np.where(has_partner, first + 1, -1)))
+        states, key_of = merged.cast(states.schema), key_of[first]
     places = np.full(keys, -1)
-    places[key_of] = np.arange(len(key_of))
-    return _take(states, places)
+    found = np.concatenate([keys_done for _, keys_done in done])
+    places[found] = np.arange(len(found))
+    return _take(pa.concat_tables([states_done for states_done, _ in done]), places)
 
 
 def _take(table: pa.Table, places: NDArray[np.int64]) -> pa.Table:
     """Take rows; a negative place gives a row of nulls."""
-    import pyarrow as pa
-
     return table.take(pa.array(places, mask=places < 0))

@@ -25,7 +25,7 @@ from evenkeel.spark.query import Query
 from evenkeel.spark.sinks import as_sink
 from evenkeel.spark.stage import KeyedStage
 from evenkeel.spark.strategies import Strategy, as_strategy
-from evenkeel.spark.times import LATE, TIME, check_event_time
+from evenkeel.spark.times import check_event_time
 from evenkeel.state import Checkpoint, Lease
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ class KeyedRows:
         channels: int = 8,
         *,
         slots: int | None = None,
-        combine: bool = False,
+        combine: bool | None = None,
         aggregate_every: int | str | timedelta = 1,
         split_results: Literal["merge", "partial"] = "merge",
         probe: str | None = None,
@@ -107,7 +107,8 @@ class KeyedRows:
         slots
             Hash buckets of keys; enough for ``channels`` by default.
         combine
-            Whether to combine tuples to partial states before the shuffle, for an operator whose states merge.
+            Whether to combine tuples to partial states before the shuffle, for an operator whose states merge. By
+            default while it pays: while there are far fewer keys than tuples.
         aggregate_every
             Where keys are split: after how many batches, or how much time, partial states are merged. Results are then
             given as often.
@@ -144,7 +145,7 @@ class _Step:
     strategy: Strategy
     channels: int
     slots: int | None
-    combine: bool
+    combine: bool | None
     every: int
     clock: Literal["batch", "time"]
     split_results: Literal["merge", "partial"]
@@ -154,6 +155,12 @@ class _Step:
     def merges(self) -> bool:
         """Whether there are two stages."""
         return self.strategy.splits and self.split_results == "merge"
+
+    @property
+    def combines(self) -> bool | None:
+        """Whether tuples are combined before the shuffle; ``None`` while it pays."""
+        can = isinstance(self.operator, Mergeable) and self.strategy.router is None
+        return self.combine if can else False
 
     def check(self) -> None:
         """Complain about what cannot be."""
@@ -167,8 +174,8 @@ class _Step:
             )
         if self.combine and not isinstance(self.operator, Mergeable):
             raise InvalidArgumentError(f"Operator {name!r} cannot be combined before the shuffle: it does not merge.")
-        if self.combine and self.strategy.splits:
-            raise InvalidArgumentError("combine and a strategy that splits keys do the same; choose one of them.")
+        if self.combine and self.strategy.router is not None:
+            raise InvalidArgumentError("combine is for strategies with a table; a router looks at every tuple.")
         if (self.every, self.clock) != (1, "batch"):
             if not self.merges:
                 raise InvalidArgumentError("aggregate_every is for strategies that split keys.")
@@ -267,23 +274,15 @@ def _make_stages(rows: DataFrame, local: str, schema: pa.Schema, step: _Step, nu
     keys = [schema.field(key) for key in keyed.keys]
     routed = {"router": step.strategy.router, "probe": step.probe, "splits": step.strategy.splits}
     first = {"null_keys": keyed.null_keys}
-    parts = pa.schema([*keys, pa.field(PART, pa.binary())])
     if step.merges:
         assert isinstance(operator, Mergeable)
+        parts = pa.schema([*keys, pa.field(PART, pa.binary())])
         half = Partial(operator, step.every, step.clock)
         spread = stage(f"{name}-partial", half, schema, keyed.event_time, **first, **routed)
         partial = BalancedStage(spread, step.strategy.controller, even, keyed.delay_us, number)
         merged = stage(name, Merged(operator, schema), parts, None)
         return [partial, BalancedStage(merged, Controller(make_planner("keel")), even, 0, number, partial, shape)]
-    if step.combine:
-        assert isinstance(operator, Mergeable)
-        event_time = None if keyed.event_time is None else TIME
-        if event_time is not None:
-            parts = pa.schema([*parts, (TIME, pa.int64()), (LATE, pa.int64())])
-        combine = (operator, schema, keyed.event_time)
-        only = stage(name, Merged(operator, schema), parts, event_time, combine=combine, **first)
-    else:
-        only = stage(name, operator, schema, keyed.event_time, **first, **routed)
+    only = stage(name, operator, schema, keyed.event_time, combine=step.combines, **first, **routed)
     return [BalancedStage(only, step.strategy.controller, even, keyed.delay_us, number, shape=shape)]
 
 

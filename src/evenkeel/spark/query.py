@@ -58,8 +58,7 @@ class Query:
         self._checkpoint = checkpoint
         self._lease = lease
         self._last = checkpoint.last_commit()
-        self.history: deque[dict[str, Any]] = deque(maxlen=_KEPT_HISTORY)
-        """The last batches of this run: their number, milliseconds, and the reports of every stage's channels."""
+        self._history: deque[dict[str, Any]] = deque(maxlen=_KEPT_HISTORY)
         if self._last is not None:
             self._restore(self._last)
         self._running: StreamingQuery | None = None
@@ -96,6 +95,11 @@ class Query:
     def decisions(self) -> list[Decision]:
         """All decisions of the first stage's controller that are remembered, also those to stay."""
         return list(self._stages[0].controller.decisions)
+
+    @property
+    def history(self) -> list[dict[str, Any]]:
+        """The last batches of this run: their number, milliseconds, and the reports of every stage's channels."""
+        return list(self._history)
 
     @property
     def sink(self) -> WriteBatch:
@@ -144,7 +148,7 @@ class Query:
             for run in runs:
                 run.release()
         took_ms = 1000 * (time.time() - started)
-        self.history.append({"batch": batch, "ms": took_ms, "reports": [run.reports for run in runs]})
+        self._history.append({"batch": batch, "ms": took_ms, "reports": [run.reports for run in runs]})
         if batch % _KEPT_COMMITS == _KEPT_COMMITS - 1:
             clean(self._checkpoint, keep=_KEPT_COMMITS)
             self._remove_old_tables()

@@ -21,7 +21,10 @@ if TYPE_CHECKING:
     from evenkeel.operators import Mergeable
     from evenkeel.routing import Router
 
-__all__ = ["Combine", "Route"]
+__all__ = ["TUPLES", "Combine", "Route"]
+
+TUPLES = "__evenkeel_tuples"
+"""How many tuples a partial state is of."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +70,8 @@ class Route:
 class Combine:
     """Lift the tuples of a task to one partial state per key, before they are shuffled.
 
+    With each go the number of its tuples, its newest event time, and on the first row how many tuples came late.
+
     Parameters
     ----------
     operator
@@ -74,7 +79,7 @@ class Combine:
     key_names, rows
         The key columns, and all columns.
     event_time
-        The column of event times, if there is one; the newest of each key goes along, and how many came late.
+        The column of event times, if there is one.
     now
         When the batch is processed.
     at_once
@@ -89,7 +94,7 @@ class Combine:
     at_once: int = 1_000_000
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Give keys, encoded states and newest event times."""
+        """Give keys and encoded states."""
         waiting: list[pa.RecordBatch] = []
         for batch in batches:
             waiting.append(batch)
@@ -108,10 +113,11 @@ class Combine:
         codec = RowCodec(self.operator.state_schema(self.rows))
         states = self.operator.lift(groups).cast(codec.schema)
         out = groups.keys.append_column(PART, codec.encode(states).cast(pa.binary()))
+        newest = np.full(len(groups), NO_WATERMARK)
         if times is not None:
-            newest = np.full(len(groups), NO_WATERMARK)
             np.maximum.at(newest, groups.key_of, np.where(times == NEVER, NO_WATERMARK, times))
-            late = np.zeros(len(groups), np.int64)
-            late[:1] = self.operator.late(groups)
-            out = out.append_column(TIME, pa.array(newest)).append_column(LATE, pa.array(late))
+        late = np.zeros(len(groups), np.int64)
+        late[:1] = self.operator.late(groups)
+        for name, column in ((TUPLES, groups.counts), (TIME, newest), (LATE, late)):
+            out = out.append_column(name, pa.array(column))
         yield from out.to_batches()

@@ -10,12 +10,15 @@ import numpy as np
 import pyarrow as pa
 
 from evenkeel.errors import IncompatibleCheckpointError, InvalidArgumentError, InvalidPlanError
+from evenkeel.operators import Mergeable
+from evenkeel.operators.split import PART, Merged
 from evenkeel.routing import Action
 from evenkeel.routing.ragged import union
 from evenkeel.spark.columns import literal_array, with_channel
 from evenkeel.spark.homes import PLACE, Homes, executors
-from evenkeel.spark.routes import Combine, Route
+from evenkeel.spark.routes import TUPLES, Combine, Route
 from evenkeel.spark.task import REPORT, STATE_COLUMNS, StageTask
+from evenkeel.spark.times import LATE, TIME
 from evenkeel.state import ManifestRef, Selection
 
 if TYPE_CHECKING:
@@ -23,13 +26,16 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from evenkeel.operators import Mergeable, Moment, Operator
+    from evenkeel.operators import Moment, Operator
     from evenkeel.routing import Router, RoutingTable
     from evenkeel.state import Checkpoint
 
 __all__ = ["KeyedStage", "NullKeys", "Placement", "StageRun"]
 
 NullKeys = Literal["keep", "drop", "error"]
+
+_PAYS, _PAYS_AGAIN = 1.5, 4.0
+"""Tuples per partial state from which combining goes on; tuples per key from which it is tried again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +62,15 @@ class StageRun:
         self._held.unpersist()
 
 
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """What a stage is to its tasks: an operator over rows."""
+
+    operator: Operator
+    rows: pa.Schema
+    event_time: str | None
+
+
 @dataclass(slots=True)
 class KeyedStage:
     """An operator over keyed rows on a number of channels.
@@ -78,7 +93,8 @@ class KeyedStage:
     splits
         Whether a key may have partial states on several channels.
     combine
-        What lifts tuples to partial states before the shuffle, with the columns and event time of the tuples.
+        Whether to lift tuples to partial states before the shuffle, for an operator whose states merge; ``None`` does
+        so while it pays.
     """
 
     spark: SparkSession
@@ -92,13 +108,17 @@ class KeyedStage:
     router: Router | None = None
     probe: str | None = None
     splits: bool = False
-    combine: tuple[Mergeable, pa.Schema, str | None] | None = None
+    combine: bool | None = False
     checkpoint: Checkpoint = field(init=False)
     """Where the state is kept; given when all else is known to be right."""
     hosts: dict[int, str] = field(default_factory=dict)
     """The host of each channel, as far as known."""
     _homes: Homes | None = None
     _left: list[Homes] = field(default_factory=list)
+    _combines: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._combines = self.combine is not False
 
     def placement(self, table: RoutingTable) -> Placement:
         """Say where keys are under a table."""
@@ -124,14 +144,15 @@ class KeyedStage:
         assert len(homes.places) == table.channels
         leaving = self._leaving(before, table, versions)
         old = self._homes_of(before.table.channels) if leaving else homes
+        form = self._combined_form() if self._combines else _Form(self.operator, self.row_schema, self.event_time)
         task = StageTask(
             checkpoint=self.checkpoint,
             stage=self.name,
             directory=self.directory,
-            operator=self.operator,
+            operator=form.operator,
             key_names=self.key_names,
-            row_schema=self.row_schema,
-            event_time=self.event_time,
+            row_schema=form.rows,
+            event_time=form.event_time,
             batch=batch,
             now=now,
             table=table,
@@ -145,7 +166,7 @@ class KeyedStage:
             stays=_by_host(homes) if self._left else None,
             refuses_null_keys=self.null_keys == "error",
         )
-        arriving = self._routed(self._prepared(rows, now), table, homes)
+        arriving = self._routed(self._prepared(rows, form, now), table, homes)
         if leaving:
             arriving = arriving.unionByName(old.rows.mapInArrow(task.export, _STATE_DDL), allowMissingColumns=True)
         shuffled = arriving.repartition(table.channels, PLACE)
@@ -158,15 +179,33 @@ class KeyedStage:
         manifests = [ManifestRef.from_json(line.pop("manifest")) for line in lines]
         return StageRun(output, manifests, lines, held)
 
-    def _prepared(self, rows: DataFrame, now: Moment) -> DataFrame:
+    def _prepared(self, rows: DataFrame, form: _Form, now: Moment) -> DataFrame:
         """Drop null keys, and combine before the shuffle, as asked."""
         if self.null_keys == "drop":
             rows = rows.dropna(subset=list(self.key_names))
+        rows = rows.select(*self.row_schema.names)
+        if not self._combines:
+            return rows
+        assert isinstance(self.operator, Mergeable)
+        combine = Combine(self.operator, self.key_names, self.row_schema, self.event_time, now)
+        return rows.mapInArrow(combine, _spark_type(form.rows))
+
+    def _combined_form(self) -> _Form:
+        """What the stage is when it gets partial states."""
+        assert isinstance(self.operator, Mergeable)
+        keys = [self.row_schema.field(name) for name in self.key_names]
+        columns = [(PART, pa.binary()), (TUPLES, pa.int64()), (TIME, pa.int64()), (LATE, pa.int64())]
+        rows = pa.schema([*keys, *columns])
+        return _Form(Merged(self.operator, self.row_schema), rows, None if self.event_time is None else TIME)
+
+    def reconsider_combining(self, reports: list[dict[str, Any]]) -> None:
+        """Combine the next batch if that pays: if it makes much fewer rows of many."""
         if self.combine is None:
-            return rows.select(*self.row_schema.names)
-        operator, schema, event_time = self.combine
-        combine = Combine(operator, self.key_names, schema, event_time, now)
-        return rows.select(*schema.names).mapInArrow(combine, _spark_type(self.row_schema))
+            tuples, rows, keys = (sum(report[name] for report in reports) for name in ("tuples", "rows", "keys"))
+            if self._combines and tuples < _PAYS * rows:
+                self._combines = False
+            elif not self._combines and keys and rows > _PAYS_AGAIN * keys:
+                self._combines = True
 
     def _routed(self, rows: DataFrame, table: RoutingTable, homes: Homes) -> DataFrame:
         from pyspark.sql import functions as F

@@ -18,6 +18,7 @@ from evenkeel.hashing import hash_keys
 from evenkeel.operators import NEVER, Groups, RowCodec, fold
 from evenkeel.routing.ragged import contains
 from evenkeel.spark.homes import HOME, HOME_ROWS, PLACE, host_name
+from evenkeel.spark.routes import TUPLES
 from evenkeel.spark.times import LATE, event_times
 from evenkeel.state import (
     KEY_BYTES,
@@ -218,6 +219,8 @@ class StageTask:
                 "channel": channel,
                 "host": host_name(),
                 "rows": rows.num_rows,
+                "tuples": _sum(rows, TUPLES) if TUPLES in rows.schema.names else rows.num_rows,
+                "keys": len(groups),
                 "late": update.late + self._late_before(rows),
                 "results": outputs.num_rows,
                 "newest": int(known_times.max()) if len(known_times) else None,
@@ -236,7 +239,7 @@ class StageTask:
 
     def _late_before(self, rows: pa.Table) -> int:
         """How many tuples came late where they were combined before the shuffle."""
-        return int(pc.sum(rows[LATE]).as_py() or 0) if LATE in rows.schema.names else 0
+        return _sum(rows, LATE) if LATE in rows.schema.names else 0
 
     def _groups(self, rows: pa.Table) -> Groups:
         columns = [rows[name] for name in self.key_names]
@@ -345,3 +348,7 @@ class StageTask:
             store = self._store(held.channel)
             if held.stage == store.copy_stage and held.channel not in mine:
                 store.forget()
+
+
+def _sum(rows: pa.Table, column: str) -> int:
+    return int(pc.sum(rows[column]).as_py() or 0)

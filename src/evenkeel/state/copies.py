@@ -98,16 +98,21 @@ def held_copies(directory: str | os.PathLike[str]) -> list[HeldCopy]:
     for path in sorted(Path(directory).glob("*/c*")):
         match = _CHANNEL.fullmatch(path.name)
         if match and path.is_dir():
-            size = sum(_size(file) for file in path.glob("copy-*/data.mdb"))
+            size = sum(_size(copy / "data.mdb") for copy in _copies(path))
             found.append(HeldCopy(path.parent.name, int(match[1]), size, path))
     return found
 
 
+def _copies(place: Path) -> list[Path]:
+    with suppress(FileNotFoundError):  # another process removes it right now
+        return list(place.glob("copy-*"))
+    return []
+
+
 def _size(file: Path) -> int:
-    try:
+    with suppress(FileNotFoundError):
         return file.stat().st_size
-    except FileNotFoundError:  # another process removes it right now
-        return 0
+    return 0
 
 
 def forget(directory: str | os.PathLike[str], stage: str, channel: int | None = None) -> int:
@@ -119,7 +124,7 @@ def forget(directory: str | os.PathLike[str], stage: str, channel: int | None = 
     for held in held_copies(directory):
         if held.stage == stage and channel in {None, held.channel}:
             freed += held.size_bytes
-            for copy in held.path.glob("copy-*"):
+            for copy in _copies(held.path):
                 remove_copy(copy)
             shutil.rmtree(held.path, ignore_errors=True)
     with suppress(OSError):  # not empty, or gone already
