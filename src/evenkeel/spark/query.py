@@ -102,6 +102,11 @@ class Query:
         return list(self._history)
 
     @property
+    def spark_query(self) -> StreamingQuery | None:
+        """Spark's own handle of a streaming query."""
+        return self._running
+
+    @property
     def sink(self) -> WriteBatch:
         """What the results are given to."""
         return self._sink

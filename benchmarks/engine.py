@@ -1,0 +1,322 @@
+"""The engine on Spark: speed beside Spark's own ways, growth, migration, skew and the latency of small batches.
+
+Every case runs in a process of its own, with all cores, and prints one line of JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from statistics import median
+
+import numpy as np
+import pyarrow as pa
+
+from benchmarks.spark_peers import (
+    Workplace,
+    apply_with_state,
+    run_native,
+    run_ours,
+    session,
+    transform_with_state,
+    trigger_ms,
+    zipf_rows,
+)
+from evenkeel.control import Controller, ControlOptions, WindowOptions
+from evenkeel.operators import Aggregate, Count, Sum
+from evenkeel.planning import make_planner
+
+CASES = ["aggregate", "per_row", "growth", "migration", "skew", "latency"]
+PEERS = {"transformWithStateInPandas": transform_with_state, "applyInPandasWithState": apply_with_state}
+COUNT_AND_SUM = Aggregate(n=Count(), total=Sum("value"))
+
+
+def run(quick: bool) -> list[dict]:
+    """Run all cases, one after the other."""
+    found = []
+    for case in CASES:
+        command = [sys.executable, "-m", "benchmarks.engine", case, "quick" if quick else "full"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise RuntimeError(f"{case}: {done.stderr[-3000:]}")
+        found += json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def _spread(values: list[float]) -> float:
+    return (max(values) - min(values)) / median(values)
+
+
+def aggregate(quick: bool) -> list[dict]:
+    """Count and sum, Zipf z=1, 100,000 keys, 500,000 rows a batch, beside Spark's streaming aggregate with RocksDB."""
+    from pyspark.sql import functions as F
+
+    from evenkeel.spark.api import stream
+
+    place, rng = Workplace(), np.random.default_rng(0)
+    for _ in range(6):
+        place.add(zipf_rows(500_000, 100_000, 1.0, rng))
+    ours: dict[str, list[float]] = {"count and sum": [], "count and sum, not combined before the shuffle": []}
+    native = []
+    with session(2, 2) as spark:
+        for _ in range(3 if quick else 5):
+            frame = place.stream(spark).groupBy("word").agg(F.count("*"), F.sum("value"))
+            native.append(median(run_native(frame, place.fresh("native"))[1:]))
+            for name, combine in zip(ours, (None, False), strict=True):
+                flow = stream(place.stream(spark), key="word").apply(COUNT_AND_SUM, channels=2, combine=combine)
+                ours[name].append(median(trigger_ms(run_ours(flow, place))[1:]))
+    place.remove()
+    rows = []
+    for name, mine in ours.items():
+        ratios = [peer / own for peer, own in zip(native[1:], mine[1:], strict=True)]  # the first round warms up
+        rows.append(
+            {
+                "what": name,
+                "value": 500_000 / median(mine) / 1000,
+                "unit": "M rows/s",
+                "target": "≥ 0.9× native",
+                "met": median(ratios) >= 0.9,
+                "ratio": median(ratios),
+                "peer": "Spark's streaming aggregate, RocksDB",
+                "spread": _spread(ratios),
+            }
+        )
+    return rows
+
+
+def per_row(quick: bool) -> list[dict]:
+    """The same against the ways that allow any logic; these are given far fewer rows, and still take longer."""
+    from evenkeel.spark.api import stream
+
+    few, many, rng = Workplace(), Workplace(), np.random.default_rng(1)
+    for _ in range(2 if quick else 3):
+        few.add(zipf_rows(20_000, 100_000, 1.0, rng))
+    for _ in range(5):
+        many.add(zipf_rows(500_000, 100_000, 1.0, rng))
+    found = []
+    with session(2, 2) as spark:
+        flow = stream(many.stream(spark), key="word").apply(COUNT_AND_SUM, channels=2)
+        ours = 500_000 / np.array(trigger_ms(run_ours(flow, many))[1:])
+        for name, peer in (
+            ("transformWithStateInPandas", transform_with_state),
+            ("applyInPandasWithState", apply_with_state),
+        ):
+            theirs = 20_000 / np.array(run_native(peer(few.stream(spark)), few.fresh(name))[1:])
+            found.append(
+                {
+                    "what": f"count and sum beside {name}",
+                    "value": float(median(ours)) / 1000,
+                    "unit": "M rows/s",
+                    "target": "≥ 100×",
+                    "met": bool(median(ours) >= 100 * median(theirs)),
+                    "ratio": float(median(ours) / median(theirs)),
+                    "peer": f"{name}: {1000 * median(theirs):.0f} rows/s",
+                    "spread": _spread(ours.tolist()),
+                }
+            )
+    few.remove()
+    many.remove()
+    return found
+
+
+def growth(quick: bool) -> list[dict]:
+    """A batch of 100,000 keys against few and many keys held."""
+    from evenkeel.spark.api import stream
+
+    rng = np.random.default_rng(2)
+    touched = [str(key) for key in range(100_000)]
+    times = {}
+    most = 2_000_000 if quick else 5_000_000
+    with session(2, 2) as spark:
+        for held in (100_000, most):
+            place = Workplace()
+            for start in range(0, held, 1_000_000):
+                keys = np.arange(start, min(start + 1_000_000, held)).astype(str)
+                place.add(pa.table({"word": keys, "value": np.ones(len(keys), np.int64)}))
+            fills = place.batches
+            for _ in range(8):
+                words = rng.permutation(touched)
+                place.add(pa.table({"word": words, "value": np.ones(len(words), np.int64)}))
+            flow = stream(place.stream(spark), key="word").apply(COUNT_AND_SUM, channels=2)
+            times[held] = trigger_ms(run_ours(flow, place))[fills + 2 :]
+            place.remove()
+    ratio = median(times[most]) / median(times[100_000])
+    return [
+        {
+            "what": f"a batch of 100,000 keys with {most:,} held",
+            "value": median(times[most]),
+            "unit": "ms",
+            "target": "≤ 1.5×",
+            "met": ratio <= 1.5,
+            "ratio": ratio,
+            "peer": "the same with 100,000 held",
+            "spread": _spread(times[most]),
+        }
+    ]
+
+
+class Shift:
+    """Moves a tenth of all slots to the next channel in every third batch."""
+
+    def __init__(self) -> None:
+        self.decisions: list = []
+        self.batch, self.promised = -1, {}
+
+    def observe(self, report) -> None:
+        """Note what each slot holds."""
+        self.batch = report.batch
+        self.held = {}
+        for channel in report.channels:
+            for slot, size in zip(channel.slots.ids.tolist(), channel.slots.state_bytes.tolist(), strict=True):
+                self.held[slot] = self.held.get(slot, 0) + size
+
+    def decide(self, table, now):  # noqa: ARG002
+        """Give the next table."""
+        if self.batch < 4 or self.batch % 3:
+            return None, None
+        chosen = np.random.default_rng(self.batch).choice(table.slots, table.slots // 10, replace=False)
+        slots = table.slot_channels.copy()
+        slots[chosen] = (slots[chosen] + 1) % table.channels
+        self.promised[self.batch + 1] = sum(self.held.get(slot, 0) for slot in chosen.tolist())
+        return None, table.evolve(slot_channels=slots)
+
+    def record(self, decision) -> None:
+        """Keep a decision of the engine."""
+        self.decisions.append(decision)
+
+    def snapshot(self):
+        """Nothing to remember."""
+        from evenkeel.control import Saved
+
+        return Saved({})
+
+
+def migration(quick: bool) -> list[dict]:
+    """Move a tenth of a state of a million keys within a batch."""
+    from evenkeel.spark.api import stream
+
+    place, rng = Workplace(), np.random.default_rng(3)
+    for start in range(0, 1_000_000, 500_000):
+        keys = np.arange(start, start + 500_000).astype(str)
+        place.add(pa.table({"word": keys, "value": np.ones(len(keys), np.int64)}))
+    for _ in range(13 if quick else 25):
+        place.add(zipf_rows(500_000, 100_000, 1.0, rng))
+    shift = Shift()
+    with session(2, 4) as spark:
+        flow = stream(place.stream(spark), key="word").apply(COUNT_AND_SUM, strategy=shift, channels=4)
+        history = run_ours(flow, place)
+    place.remove()
+    moved = {batch["batch"]: sum(report["imported_bytes"] for report in batch["reports"][0]) for batch in history}
+    quiet = [batch["ms"] for batch in history[4:] if not moved[batch["batch"]]]
+    moving = [batch["ms"] for batch in history[4:] if moved[batch["batch"]]]
+    ratio = median(moving) / median(quiet)
+    exact = all(moved[batch] == promised for batch, promised in shift.promised.items() if batch in moved)
+    return [
+        {
+            "what": "a batch that moves a tenth of 1,000,000 keys",
+            "value": median(moving),
+            "unit": "ms",
+            "target": "≤ 2× a quiet batch",
+            "met": ratio <= 2,
+            "ratio": ratio,
+            "peer": "a quiet batch",
+            "spread": _spread(moving),
+        },
+        {
+            "what": "bytes that moved, as reported by the channels",
+            "value": median([size for size in moved.values() if size]) / 1e6,
+            "unit": "MB",
+            "target": "= those of the slots moved",
+            "met": exact,
+        },
+    ]
+
+
+@dataclass(frozen=True)
+class SlowCount(Count):
+    """A count that takes its time over every tuple."""
+
+    seconds: float = 0.0001
+
+    def lift(self, groups) -> pa.Table:
+        """Sleep, and count."""
+        time.sleep(self.seconds * groups.rows.num_rows)
+        return super().lift(groups)
+
+
+def skew(quick: bool) -> list[dict]:
+    """0.1 ms of work per tuple on 16 channels: batch time beside rows / 16."""
+    from evenkeel.spark.api import stream
+
+    rows = 800_000 if quick else 1_600_000
+    found = []
+    with session(16, 16) as spark:
+        for z in (1.0, 1.4):
+            place, rng = Workplace(), np.random.default_rng(4)
+            for _ in range(4):
+                place.add(zipf_rows(rows, 100_000, z, rng))
+            shares = 1 / np.arange(1, 100_001.0) ** z
+            hottest = float(shares[0] / shares.sum())
+            ideal_ms = rows / 16 * 0.1
+            for name, parts in (("key_grouping", 1), ("keel", 1), ("pkg", 2), ("w_choices", 16)):
+                eager = ControlOptions(windows=WindowOptions(batches=1))
+                strategy = Controller(make_planner("keel"), eager) if name == "keel" else name
+                flow = stream(place.stream(spark), key="word").apply(
+                    SlowCount(), strategy=strategy, channels=16, combine=False
+                )
+                took = trigger_ms(run_ours(flow, place))[-2:]
+                bound_ms = max(ideal_ms, hottest / parts * rows * 0.1)
+                balanced = name != "key_grouping"
+                of_bound = bound_ms / median(took)
+                found.append(
+                    {
+                        "what": f"z = {z}, {name}",
+                        "value": ideal_ms / median(took),
+                        "unit": "of ideal",
+                        "target": "≥ 0.9 of its bound" if balanced else "",
+                        **({"met": of_bound >= 0.9} if balanced else {}),
+                        "ratio": of_bound,
+                        "peer": f"its bound: {bound_ms / 1000:.1f} s (ideal {ideal_ms / 1000:.1f} s)",
+                        "spread": _spread(took),
+                    }
+                )
+            place.remove()
+    return found
+
+
+def latency(quick: bool) -> list[dict]:
+    """Batches of ten rows."""
+    from pyspark.sql import functions as F
+
+    from evenkeel.spark.api import stream
+
+    place, rng = Workplace(), np.random.default_rng(5)
+    for _ in range(30 if quick else 80):
+        place.add(zipf_rows(10, 100, 1.0, rng))
+    with session(2, 2) as spark:
+        frame = place.stream(spark).groupBy("word").agg(F.count("*"), F.sum("value"))
+        theirs = run_native(frame, place.fresh("native"))[5:]
+        flow = stream(place.stream(spark), key="word").apply(COUNT_AND_SUM, channels=2)
+        ours = trigger_ms(run_ours(flow, place))[5:]
+    place.remove()
+    return [
+        {
+            "what": f"batch of ten rows, p{share}",
+            "value": float(np.percentile(ours, share)),
+            "unit": "ms",
+            "ratio": float(np.percentile(ours, share) / np.percentile(theirs, share)),
+            "peer": f"Spark's own stateful query: {np.percentile(theirs, share):.0f} ms",
+            "spread": _spread(ours),
+        }
+        for share in (50, 99)
+    ]
+
+
+if __name__ == "__main__":
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, range(os.cpu_count() or 1))
+    print(json.dumps(globals()[sys.argv[1]](sys.argv[2] == "quick"), default=float))

@@ -1,0 +1,154 @@
+"""Streams and peers for the benchmarks on Spark: what the same job costs in Spark's own ways."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+
+
+@contextmanager
+def session(cores: int, partitions: int, memory: str = "6g"):
+    """A local Spark session as a user would make it; state of Spark's own queries is in RocksDB."""
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    os.environ["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
+    from pyspark.sql import SparkSession
+
+    spark = (
+        SparkSession.builder.master(f"local[{cores}]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.driver.memory", memory)
+        .config("spark.sql.shuffle.partitions", str(partitions))
+        .config("spark.sql.streaming.stateStore.providerClass", ROCKSDB)
+        .config("spark.ui.showConsoleProgress", "false")
+        .getOrCreate()
+    )
+    spark.sparkContext.setLogLevel("ERROR")
+    try:
+        yield spark
+    finally:
+        spark.stop()
+
+
+class Workplace:
+    """A folder with one file per micro-batch, and room for checkpoints."""
+
+    def __init__(self) -> None:
+        self.path = Path(tempfile.mkdtemp(prefix="evenkeel-benchmark-"))
+        self.batches = 0
+        (self.path / "in").mkdir()
+
+    def add(self, table: pa.Table) -> None:
+        """Add the input of one more batch."""
+        hidden = self.path / "in" / f".{self.batches:05d}"
+        pq.write_table(table, hidden)
+        os.utime(hidden, (1_700_000_000 + self.batches, 1_700_000_000 + self.batches))
+        hidden.rename(self.path / "in" / f"part-{self.batches:05d}.parquet")
+        self.batches += 1
+
+    def stream(self, spark):
+        """Read it, one file per batch."""
+        schema = spark.read.parquet(str(self.path / "in")).schema
+        return spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(self.path / "in"))
+
+    def fresh(self, name: str) -> str:
+        """A folder that is not there yet."""
+        return str(self.path / f"{name}-{time.time_ns()}")
+
+    def remove(self) -> None:
+        """Remove all of it."""
+        shutil.rmtree(self.path, ignore_errors=True)
+
+
+def zipf_rows(rows: int, keys: int, skew: float, rng: np.random.Generator) -> pa.Table:
+    """Words by a Zipf law, and numbers."""
+    shares = np.cumsum(1 / np.arange(1, keys + 1.0) ** skew)
+    ranks = np.searchsorted(shares / shares[-1], rng.random(rows))
+    return pa.table({"word": pa.array(ranks).cast(pa.string()), "value": rng.integers(0, 100, rows)})
+
+
+def discard(results, batch) -> None:  # noqa: ARG001
+    """A sink that looks at every result and keeps none."""
+    results.write.format("noop").mode("overwrite").save()
+
+
+def batch_ms(query) -> list[float]:
+    """Milliseconds of each batch of a query of Spark's own that had rows."""
+    return [p["durationMs"]["triggerExecution"] for p in query.recentProgress if p["numInputRows"] > 0]
+
+
+def run_native(frame, checkpoint: str, mode: str = "update") -> list[float]:
+    """Run one of Spark's own stateful queries over all input."""
+    writer = frame.writeStream.outputMode(mode).foreachBatch(discard).option("checkpointLocation", checkpoint)
+    query = writer.start()
+    query.processAllAvailable()
+    query.stop()
+    return batch_ms(query)
+
+
+def run_ours(flow, place: Workplace) -> list[dict]:
+    """Run one of ours over all input; gives its history, each batch with the time that Spark says it took."""
+    query = flow.start(discard, checkpoint=place.fresh("checkpoint"), local_directory=place.fresh("local"))
+    query.process_all_available()
+    query.stop()
+    took = batch_ms(query.spark_query)
+    return [{**batch, "ms": ms} for batch, ms in zip(query.history[-len(took) :], took, strict=True)]
+
+
+def trigger_ms(history: list[dict]) -> list[float]:
+    """Milliseconds of each batch."""
+    return [batch["ms"] for batch in history]
+
+
+def transform_with_state(rows):
+    """Count and sum per word by ``transformWithStateInPandas``."""
+    import pandas as pd
+    from pyspark.sql.streaming import StatefulProcessor
+
+    class CountAndSum(StatefulProcessor):
+        def init(self, handle) -> None:
+            self.totals = handle.getValueState("totals", "n long, total long")
+
+        def handleInputRows(self, key, rows, timerValues):  # noqa: ARG002, N802, N803
+            n, total = self.totals.get() if self.totals.exists() else (0, 0)
+            for frame in rows:
+                n += len(frame)
+                total += int(frame["value"].sum())
+            self.totals.update((n, total))
+            yield pd.DataFrame({"word": [key[0]], "n": [n], "total": [total]})
+
+        def close(self) -> None:
+            pass
+
+    return rows.groupBy("word").transformWithStateInPandas(
+        CountAndSum(), "word string, n long, total long", "Update", "None"
+    )
+
+
+def apply_with_state(rows):
+    """Count and sum per word by ``applyInPandasWithState``."""
+    import pandas as pd
+
+    def count_and_sum(key, frames, state):
+        n, total = state.get if state.exists else (0, 0)
+        for frame in frames:
+            n += len(frame)
+            total += int(frame["value"].sum())
+        state.update((n, total))
+        yield pd.DataFrame({"word": [key[0]], "n": [n], "total": [total]})
+
+    return rows.groupBy("word").applyInPandasWithState(
+        count_and_sum, "word string, n long, total long", "n long, total long", "update", "NoTimeout"
+    )
