@@ -30,7 +30,7 @@ def start(tmp_path, seed: int) -> subprocess.Popen:
 
 def test_the_output_is_that_of_an_undisturbed_run(tmp_path):
     rng = np.random.default_rng(20_262)
-    tables = [zipf_words(3000, 300, seed) for seed in range(6)]
+    tables = [zipf_words(3000, 300, seed) for seed in range(3 * KILLS)]  # so that it is never done before it is killed
     write_batches(tmp_path / "in", tables)
     killed = 0
     for _ in range(KILLS):
@@ -46,8 +46,8 @@ def test_the_output_is_that_of_an_undisturbed_run(tmp_path):
             killed += 1
         job.wait()
     last = start(tmp_path, seed=1)
-    assert last.wait(timeout=300) == 0, (tmp_path / "job.log").read_text()[-3000:]
-    assert killed >= 1
+    assert last.wait(timeout=600) == 0, (tmp_path / "job.log").read_text()[-3000:]
+    assert killed == KILLS
     assert commits(tmp_path) == len(tables)
     whole = pa.concat_tables(tables).group_by("word").aggregate([("value", "sum")])
     wanted = dict(zip(whole["word"].to_pylist(), whole["value_sum"].to_pylist(), strict=True))

@@ -221,3 +221,29 @@ def count_up(key_of: Offsets, counts: Offsets) -> Offsets:
         places[i] = counts[key_of[i]]
         counts[key_of[i]] += 1
     return places
+
+
+@compiled
+def number_keys(hashes: Offsets, hashes2: Offsets, places: NDArray[np.int32], first: Offsets, key_of: Offsets) -> int:
+    """Number keys in the order in which they first come; gives how many there are.
+
+    ``places`` is an open-addressing map of a power of two, at most half full, filled with -1.
+    """
+    mask = np.uint64(len(places) - 1)
+    found = 0
+    for i in range(len(hashes)):
+        # The low bits of the keys of one channel are alike: they chose the slot.
+        place = np.int64((np.uint64(hashes2[i]) >> np.uint64(20)) & mask)
+        while True:
+            key = places[place]
+            if key < 0:
+                places[place] = found
+                first[found] = i
+                key_of[i] = found
+                found += 1
+                break
+            if hashes[first[key]] == hashes[i] and hashes2[first[key]] == hashes2[i]:
+                key_of[i] = key
+                break
+            place = (place + 1) & np.int64(mask)
+    return found

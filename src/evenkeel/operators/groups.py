@@ -82,16 +82,19 @@ class Groups:
         times: NDArray[np.int64] | None = None,
         now: Moment | None = None,
     ) -> Groups:
-        """Tell tuples apart by both of their hashes. O(n log n)."""
-        distinct, first, key_of = np.unique(hashes, return_index=True, return_inverse=True)
-        if (hashes2[first][key_of] != hashes2).any():
-            # Two keys share their first hash: sort by both.
-            both = np.empty(len(hashes), [("hash", np.int64), ("hash2", np.int64)])
-            both["hash"], both["hash2"] = hashes, hashes2
-            pairs, first, key_of = np.unique(both, return_index=True, return_inverse=True)
-            distinct = pairs["hash"]
+        """Tell tuples apart by both of their hashes. O(n + k log k) for k different keys."""
+        from evenkeel.operators import _kernels
+
+        first, key_of = np.empty(len(hashes), np.int64), np.empty(len(hashes), np.int64)
+        places = np.full(1 << max(3, (2 * len(hashes) - 1).bit_length()), -1, np.int32)
+        found = _kernels.number_keys(hashes, hashes2, places, first, key_of)
+        first = first[:found]
+        order = np.lexsort((hashes2[first], hashes[first]))
+        rank = np.empty(found, np.int64)
+        rank[order] = np.arange(found)
+        first, key_of = first[order], rank[key_of]
         keys = rows.select(list(key_names)).take(first)
-        return cls(rows, keys, distinct, hashes2[first], key_of, times, now or Moment())
+        return cls(rows, keys, hashes[first], hashes2[first], key_of, times, now or Moment())
 
     def and_keys(self, keys: pa.Table, hashes: NDArray[np.int64], hashes2: NDArray[np.int64]) -> Groups:
         """Add keys that have no tuples; none of them may be there already."""
