@@ -6,17 +6,16 @@ from typing import Any
 
 __version__ = "0.1.0.dev0"
 
-__all__ = ["__version__", "operators", "stream"]
+__all__ = ["__version__", "join", "operators", "stream"]
+
+_LAZY = {"join": "evenkeel.spark.join", "operators": "evenkeel.operators", "stream": "evenkeel.spark.api"}
 
 
 def __getattr__(name: str) -> Any:
     # On first use, so that `import evenkeel` loads neither Spark nor a compiler.
-    if name == "stream":
-        from evenkeel.spark.api import stream
+    if name not in _LAZY:
+        raise AttributeError(f"module 'evenkeel' has no attribute {name!r}")
+    import importlib
 
-        return stream
-    if name == "operators":
-        import importlib
-
-        return importlib.import_module("evenkeel.operators")
-    raise AttributeError(f"module 'evenkeel' has no attribute {name!r}")
+    module = importlib.import_module(_LAZY[name])
+    return module if name == "operators" else getattr(module, name)

@@ -247,7 +247,9 @@ class Flow:
         try:
             for stage in stages:
                 stage.stage.checkpoint = opened
-            return Query(self.rows, stages, write, opened, lease, f"{checkpoint}/spark", trigger)
+            # Spark would look for a relative path from where its JVM was started.
+            spark_checkpoint = checkpoint if "://" in checkpoint else str(Path(checkpoint).absolute())
+            return Query(self.rows, stages, write, opened, lease, f"{spark_checkpoint}/spark", trigger)
         except BaseException:
             lease.release()
             raise

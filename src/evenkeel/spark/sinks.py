@@ -31,7 +31,9 @@ class Memory:
         self.batches[batch] = results.toArrow()
 
     def table(self) -> pa.Table:
-        """Give all results, batch by batch."""
+        """Give all results, batch by batch; a table without columns if there was no batch yet."""
+        if not self.batches:
+            return pa.table({})
         return pa.concat_tables([self.batches[batch] for batch in sorted(self.batches)])
 
 
