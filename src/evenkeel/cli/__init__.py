@@ -10,6 +10,7 @@ from rich.console import Console
 
 import evenkeel
 from evenkeel.cli.demo import demo
+from evenkeel.cli.reproduce import reproduce
 from evenkeel.errors import EvenkeelError
 
 __all__ = ["app", "main"]
@@ -22,6 +23,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command()(demo)
+app.command()(reproduce)
 
 
 def _print_version(wanted: bool) -> None:

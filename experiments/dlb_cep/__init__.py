@@ -1,0 +1,1 @@
+"""N. Zacheilas et al., Dynamic Load Balancing Techniques for Distributed Complex Event Processing Systems: DLB."""

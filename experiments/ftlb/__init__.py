@@ -1,0 +1,1 @@
+"""J. Fang et al., Integrating Workload Balancing and Fault Tolerance in Distributed Stream Processing System: FTLB."""
