@@ -34,7 +34,7 @@ def seat_channels(seats: Sequence[str], before: Mapping[int, str], loads: Sequen
     O(channels · (log channels + hosts)). Longest processing time first.
 
     >>> seat_channels(["a", "a", "b", "b"], {0: "a", 1: "a", 2: "a", 3: "b"}, [1, 1, 1, 1])
-    [0, 1, 3, 2]
+    [0, 1, 2, 3]
     """
     free = Counter(seats)
     wanted = Counter(before.get(channel, "") for channel in range(len(loads)))
