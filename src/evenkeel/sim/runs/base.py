@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from evenkeel import metrics
+from evenkeel.errors import InvalidArgumentError
 from evenkeel.sim.queueing import LatencyLog
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ class Run(ABC):
 
     def take(self, tuples: Tuples) -> None:
         """Take in some tuples of the window that is open."""
-        raise NotImplementedError(f"{self.name} looks at histograms alone; it was shown {len(tuples)} tuples.")
+        raise InvalidArgumentError(f"{self.name} looks at histograms alone; it was shown {len(tuples)} tuples.")
 
     @abstractmethod
     def close(self, window: Window, shared: Shared | None) -> dict[str, Any]:
