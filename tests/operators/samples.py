@@ -22,7 +22,7 @@ from evenkeel.operators.heavy_hitters import HeavyHitters
 from evenkeel.operators.naive_bayes import FeatureClassCounts, NaiveBayesPredict
 from evenkeel.operators.reorder import Reordered
 from evenkeel.operators.sessions import Sessions
-from evenkeel.operators.split import PART, Merged, Partial
+from evenkeel.operators.split import PART, Merged, MergedColumns, Partial
 from evenkeel.operators.top_k import TopK
 from evenkeel.operators.window_join import WindowJoin
 from evenkeel.operators.windows import Sliding, Tumbling
@@ -158,6 +158,9 @@ SAMPLES: dict[type[Operator], list[Sample]] = {
     Max: [Sample(Max("price")), Sample(Max("word"))],
     Mean: [Sample(Mean("price"), same=near), Sample(Mean("value"))],
     Merged: [Sample(Merged(Count(), pa.schema([("key", pa.string())])), _PARTS)],
+    MergedColumns: [
+        Sample(MergedColumns(Count(), pa.schema([("key", pa.string())])), {**COLUMNS, f"{PART}_0": COLUMNS["value"]})
+    ],
     Min: [Sample(Min("price")), Sample(Min("value"))],
     NaiveBayesPredict: [Sample(NaiveBayesPredict(vocabulary=5), _ANSWERS, event_time=None, any_cut=None)],
     Partial: [Sample(Partial(Count()), any_cut=None), Sample(Partial(Sum("value"), every=3), any_cut=None)],

@@ -47,6 +47,27 @@ def test_a_commit_is_found_again_with_all_it_was_given(stage, tmp_path):
     assert found.manifest("other", 0) is None
 
 
+def test_the_manifests_of_a_batch_are_found_by_how_their_attempts_are_called(stage):
+    from evenkeel.state import Delta
+
+    store, refs = stage.store(), {}
+    with store.open(None) as view:
+        file = store.write_delta(view, Delta(), batch=7, attempt="x")
+        for batch, attempt in ((7, "mine-1"), (7, "mine-2"), (7, "others-1"), (8, "mine-1")):
+            report = {"told by": attempt}
+            refs[batch, attempt] = store.write_manifest(view, file, batch=batch, attempt=attempt, report=report)
+    found = stage.checkpoint.manifests_of("count", 7, "mine")
+    assert [(ref, manifest.report["told by"]) for ref, manifest in found] == [
+        (refs[7, "mine-1"], "mine-1"),
+        (refs[7, "mine-2"], "mine-2"),
+    ]
+    assert stage.checkpoint.manifests_of("none", 7, "mine") == []
+    with open(stage.checkpoint.files.base + "/" + found[0][0].file.path, "r+") as half:  # noqa: PTH123
+        half.truncate(20)
+    with pytest.raises(CorruptDataError, match="middle of a line"):
+        stage.checkpoint.manifests_of("count", 7, "mine")
+
+
 def test_a_manifest_carries_the_report_of_its_batch(stage):
     store = stage.store()
     with store.open(None) as view:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from evenkeel.errors import InvalidArgumentError
-from evenkeel.operators.mergeable import Mergeable
+from evenkeel.operators.mergeable import Mergeable, sql_of_lift
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -90,6 +90,16 @@ class Aggregate(Mergeable):
     def lift(self, groups: Groups) -> pa.Table:
         """Lift to all states."""
         return _joined((called, operator.lift(groups)) for called, operator in self.operators)
+
+    def lift_sql(self, rows: pa.Schema) -> dict[str, str] | None:
+        """Those of all operators, if all have one."""
+        found: dict[str, str] = {}
+        for called, operator in self.operators:
+            sql = sql_of_lift(operator, rows)
+            if sql is None:
+                return None
+            found |= {f"{called}.{name}": text for name, text in sql.items()}
+        return found
 
     def merge(self, left: pa.Table, right: pa.Table) -> pa.Table:
         """Merge state by state."""

@@ -45,6 +45,10 @@ class Count(Mergeable):
         """Count the tuples of each key."""
         return pa.table({self.called: groups.counts})
 
+    def lift_sql(self, rows: pa.Schema) -> dict[str, str]:  # noqa: ARG002
+        """The same in SQL."""
+        return {self.called: "count(1)"}
+
     def merge(self, left: pa.Table, right: pa.Table) -> pa.Table:
         """Add up."""
         counts = pc.add(pc.fill_null(left[self.called], 0), pc.fill_null(right[self.called], 0))

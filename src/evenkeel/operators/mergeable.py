@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from evenkeel.operators.groups import Groups
 
-__all__ = ["Mergeable", "fold"]
+__all__ = ["Mergeable", "fold", "sql_name", "sql_of_lift"]
 
 
 class Mergeable(Operator):
@@ -30,6 +30,10 @@ class Mergeable(Operator):
     @abstractmethod
     def lift(self, groups: Groups) -> pa.Table:
         """Give the state of each key of a batch, of these tuples alone."""
+
+    def lift_sql(self, rows: pa.Schema) -> dict[str, str] | None:  # noqa: ARG002
+        """Give ``lift`` as SQL aggregates by state column, where Spark can do it before a row comes to Python."""
+        return None
 
     @abstractmethod
     def merge(self, left: pa.Table, right: pa.Table) -> pa.Table:
@@ -50,6 +54,18 @@ class Mergeable(Operator):
     def settle(self, groups: Groups, states: pa.Table) -> Update:  # noqa: ARG002
         """Give what comes of the merged states; an operator with a clock emits here what is due."""
         return Update(states, *self.results(states))
+
+
+def sql_of_lift(operator: Mergeable, rows: pa.Schema) -> dict[str, str] | None:
+    """Give an operator's ``lift_sql``, unless a subclass has another ``lift`` than the SQL is about."""
+    kinds = type(operator).__mro__
+    sql, lift = (next(n for n, kind in enumerate(kinds) if name in vars(kind)) for name in ("lift_sql", "lift"))
+    return operator.lift_sql(rows) if sql <= lift else None
+
+
+def sql_name(column: str) -> str:
+    """Quote a column's name."""
+    return f"`{column.replace('`', '``')}`"
 
 
 def fold(operator: Mergeable, states: pa.Table, key_of: NDArray[np.int64], keys: int) -> pa.Table:

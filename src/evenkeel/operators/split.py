@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from evenkeel.operators.base import Clock
     from evenkeel.operators.groups import Groups
 
-__all__ = ["PART", "Merged", "Partial"]
+__all__ = ["PART", "Merged", "MergedColumns", "Partial", "part_columns"]
 
 PART = "__evenkeel_part"
 """The column of encoded partial states."""
@@ -139,8 +139,40 @@ class Merged(Operator):
         """As the whole."""
         return self.operator.output_schema(self.rows)
 
+    def parts(self, rows: pa.Table, schema: pa.Schema) -> pa.Table:
+        """Decode the states that came."""
+        return RowCodec(schema).decode(rows[PART])
+
     def update(self, groups: Groups, states: pa.Table, known: NDArray[np.bool_]) -> Update:  # noqa: ARG002
         """Merge what came into what is there."""
-        parts = RowCodec(states.schema).decode(groups.rows[PART])
+        parts = self.parts(groups.rows, states.schema)
         arrived = fold(self.operator, parts, groups.key_of, len(groups))
         return self.operator.settle(groups, self.operator.merge(states, arrived))
+
+
+@dataclass(frozen=True)
+class MergedColumns(Merged):
+    """The second half where partial states come as columns, one for each column of the state.
+
+    Parameters
+    ----------
+    operator
+        The whole.
+    rows
+        The columns of the tuples that the whole is about.
+    """
+
+    name = "merged_columns"
+
+    def columns(self, rows: pa.Schema) -> list[str]:  # noqa: ARG002
+        """The columns of the states."""
+        return part_columns(self.operator.state_schema(self.rows))
+
+    def parts(self, rows: pa.Table, schema: pa.Schema) -> pa.Table:
+        """Take the states that came."""
+        return rows.select(part_columns(schema)).rename_columns(schema.names).cast(schema)
+
+
+def part_columns(states: pa.Schema) -> list[str]:
+    """Name the columns in which the columns of a partial state travel."""
+    return [f"{PART}_{number}" for number in range(len(states))]

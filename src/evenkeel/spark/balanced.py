@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import statistics
-import time
 import uuid
 from collections import deque
 from dataclasses import dataclass, field
@@ -70,7 +69,6 @@ class BalancedStage:
     _loads: list[float] = field(init=False)
     _seated: int = -_BATCHES_BETWEEN_SEATINGS
     _quiet_ms: deque[float] = field(default_factory=lambda: deque(maxlen=7))
-    _took_ms: float = 0.0
     _stored: dict[int, StoredFile] = field(default_factory=dict)
     _controller: StoredFile | None = None
 
@@ -98,12 +96,9 @@ class BalancedStage:
         now = Moment(batch, watermark, int(1e6 * started))
         if closing:
             now = Moment(_END, _END, _END)
-        timer = time.perf_counter()
-        run = self.stage.run(rows, batch, now, self.table, self.before, self.versions)
-        self._took_ms = 1000 * (time.perf_counter() - timer)
-        return run
+        return self.stage.run(rows, batch, now, self.table, self.before, self.versions)
 
-    def decide(self, run: StageRun, batch: int, now: float) -> tuple[Decision | None, RoutingTable]:
+    def decide(self, run: StageRun, batch: int, now: float, took_ms: float) -> tuple[Decision | None, RoutingTable]:
         """Tell the controller what the batch brought, and ask for the table of the next one."""
         for report in run.reports:
             channel = report["channel"]
@@ -111,9 +106,9 @@ class BalancedStage:
         moved_bytes = sum(report["imported_bytes"] for report in run.reports)
         moving_ms = 0.0
         if moved_bytes == 0:
-            self._quiet_ms.append(self._took_ms)
+            self._quiet_ms.append(took_ms)
         elif self._quiet_ms:
-            moving_ms = max(0.0, self._took_ms - statistics.median(self._quiet_ms))
+            moving_ms = max(0.0, took_ms - statistics.median(self._quiet_ms))
         self.controller.observe(_batch_report(run.reports, batch, now, moved_bytes, moving_ms))
         decision, table = self.controller.decide(self.table, now)
         return decision, table or self.table

@@ -2,52 +2,60 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
+from evenkeel.operators.mergeable import sql_name
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
 
     from evenkeel.routing import RoutingTable
 
 __all__ = ["literal_array", "with_channel"]
 
 
-def literal_array(values: Iterable[int]) -> Column:
-    """Give an array of ints as one literal.
+def literal_array(values: Iterable[int]) -> str:
+    """Give an array of ints as one literal of SQL.
 
-    Parsed from text by Spark and folded into a constant when the query is planned; an array of literals would take a
-    call into the JVM for each element.
+    Parsed from text by Spark and folded into a constant when the query is planned; an array of literals would be an
+    expression for each element.
     """
-    from pyspark.sql import functions as F
-
-    return F.expr(f"from_json('[{','.join(map(str, values))}]', 'array<int>')")
+    return f"from_json('[{','.join(map(str, values))}]', 'array<int>')"
 
 
-def with_channel(frame: DataFrame, keys: Sequence[str], table: RoutingTable, column: str = "channel") -> DataFrame:
-    """Add the channel of each row as ``column``: its slot's, or that of its key's own entry.
+def with_channel(
+    frame: DataFrame,
+    keys: Sequence[str],
+    table: RoutingTable,
+    column: str = "channel",
+    addresses: Sequence[int] | None = None,
+) -> DataFrame:
+    """Add the channel of each row as ``column``, or its address: its slot's, or that of its key's own entry.
 
     Keys are hashed by Spark's ``xxhash64``, slots are a constant array, and listed keys a broadcast join. The rows of a
-    split key take turns over its channels within each task.
+    split key take turns over its channels within each task. All is said in SQL, since every column that is put together
+    in Python costs calls into the JVM, in every batch.
     """
-    from pyspark.sql import functions as F
-
-    key_hash = F.xxhash64(*keys)
-    slot = F.pmod(key_hash, F.lit(table.slots)).cast("int")
-    by_slot = F.get(literal_array(table.slot_channels.tolist()), slot)
+    address = np.arange(table.channels) if addresses is None else np.array(addresses)
+    key_hash = f"xxhash64({', '.join(map(sql_name, keys))})"
+    slots = literal_array(address[table.slot_channels].tolist())
+    by_slot = f"get({slots}, int(pmod({key_hash}, {table.slots}L)))"
     listed = np.concatenate([table.pin_hashes, table.split_hashes])
     if len(listed) == 0:
-        return frame.withColumn(column, by_slot)
-    own: dict[str, Any] = {
-        f"{column}_hash": listed,
-        f"{column}_own": pa.array(table.active_channels(listed).tolist(), pa.list_(pa.int32())),
-    }
-    entries = frame.sparkSession.createDataFrame(pa.table(own))
-    turn = F.pmod(F.monotonically_increasing_id(), F.size(f"{column}_own")).cast("int")
-    by_key = F.get(F.col(f"{column}_own"), turn)
-    joined = frame.join(F.broadcast(entries), key_hash == F.col(f"{column}_hash"), "left")
-    return joined.withColumn(column, F.coalesce(by_key, by_slot)).drop(*own)
+        return frame.selectExpr("*", f"{by_slot} AS {sql_name(column)}")
+    from pyspark.sql import functions as F
+
+    own = [address[channels].tolist() for channels in table.active_channels(listed).tolist()]
+    hash_name, own_name = f"{column}_hash", f"{column}_own"
+    entries = frame.sparkSession.createDataFrame(
+        pa.table({hash_name: listed, own_name: pa.array(own, pa.list_(pa.int32()))})
+    )
+    joined = frame.join(F.broadcast(entries), F.expr(f"{key_hash} = {sql_name(hash_name)}"), "left")
+    by_key = f"get({sql_name(own_name)}, int(pmod(monotonically_increasing_id(), size({sql_name(own_name)}))))"
+    chosen = f"coalesce({by_key}, {by_slot}) AS {sql_name(column)}"
+    return joined.selectExpr(*map(sql_name, frame.columns), chosen)

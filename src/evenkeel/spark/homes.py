@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import socket
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -69,6 +69,7 @@ class Homes:
     seats: tuple[str, ...]
     channels: tuple[int, ...]
     executors: frozenset[str]
+    _made: dict[str, DataFrame] = field(default_factory=dict)
 
     @classmethod
     def form(cls, spark: SparkSession, loads: Sequence[float], before: Mapping[int, str]) -> Homes:
@@ -95,6 +96,17 @@ class Homes:
     def seated(self, loads: Sequence[float]) -> Homes:
         """Give the same seats with the channels seated anew, by these loads."""
         return replace(self, channels=tuple(seat_channels(self.seats, self.hosts, loads)))
+
+    @property
+    def twice(self) -> DataFrame:
+        """The home rows as a stage unites them with its own.
+
+        Spark asks all parents of a union where a task should run, and where they disagree the majority decides:
+        shuffled rows have one vote for each host that sent many of them.
+        """
+        if "twice" not in self._made:
+            self._made["twice"] = self.rows.unionByName(self.rows)
+        return self._made["twice"]
 
     @property
     def hosts(self) -> dict[int, str]:

@@ -49,4 +49,4 @@ def repartition_by_channel(frame: DataFrame, channel: Column, channels: int) -> 
     from evenkeel.spark.columns import literal_array
 
     values = placement_values(frame.sparkSession, channels)
-    return frame.repartition(channels, F.get(literal_array(values), channel))
+    return frame.repartition(channels, F.get(F.expr(literal_array(values)), channel))

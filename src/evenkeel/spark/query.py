@@ -145,7 +145,9 @@ class Query:
                 runs.append(stage.run(rows, batch, started, closing=stage.step < closed_steps))
                 rows = runs[-1].output
             self._sink(rows, batch)
-            self._commit(batch, runs)
+            for run in runs:
+                run.finish()
+            self._commit(batch, runs, started)
         except BaseException:
             self._lease.release()  # Spark ends the query; another may go on from the last commit.
             raise
@@ -158,9 +160,10 @@ class Query:
             clean(self._checkpoint, keep=_KEPT_COMMITS)
             self._remove_old_tables()
 
-    def _commit(self, batch: int, runs: list[StageRun]) -> None:
+    def _commit(self, batch: int, runs: list[StageRun], started: float) -> None:
         now = time.time()
-        verdicts = [stage.decide(run, batch, now) for stage, run in zip(self._stages, runs, strict=True)]
+        took_ms = 1000 * (now - started)
+        verdicts = [stage.decide(run, batch, now, took_ms) for stage, run in zip(self._stages, runs, strict=True)]
         facts = {
             stage.name: stage.facts(run, decision, following)
             for stage, run, (decision, following) in zip(self._stages, runs, verdicts, strict=True)

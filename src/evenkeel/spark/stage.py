@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import json
+import uuid
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pyarrow as pa
 
-from evenkeel.errors import IncompatibleCheckpointError, InvalidArgumentError, InvalidPlanError
+from evenkeel.errors import CorruptDataError, IncompatibleCheckpointError, InvalidArgumentError, InvalidPlanError
 from evenkeel.operators import Mergeable
-from evenkeel.operators.split import PART, Merged
+from evenkeel.operators.mergeable import sql_name
 from evenkeel.routing import Action
 from evenkeel.routing.ragged import union
-from evenkeel.spark.columns import literal_array, with_channel
+from evenkeel.spark.columns import with_channel
+from evenkeel.spark.combine import Combining, Form
 from evenkeel.spark.homes import PLACE, Homes, executors
-from evenkeel.spark.routes import TUPLES, Combine, Route
+from evenkeel.spark.routes import Route
 from evenkeel.spark.task import REPORT, STATE_COLUMNS, StageTask
-from evenkeel.spark.times import LATE, TIME
+from evenkeel.spark.types import spark_type
 from evenkeel.state import ManifestRef, Selection
 
 if TYPE_CHECKING:
@@ -49,26 +51,46 @@ class Placement:
 
 @dataclass(slots=True)
 class StageRun:
-    """One batch that went through a keyed stage."""
+    """One batch on its way through a keyed stage: Spark runs it when somebody reads the results."""
 
     output: DataFrame
-    """The results; the stage ran once, however often this is read."""
-    manifests: list[ManifestRef]
-    reports: list[dict[str, Any]]
+    """The results; the stage runs once, however often this is read."""
+    stage: str
+    batch: int
+    attempts: str
+    channels: int
+    checkpoint: Checkpoint
     _held: DataFrame
+    manifests: list[ManifestRef] = field(default_factory=list)
+    reports: list[dict[str, Any]] = field(default_factory=list)
+
+    def finish(self) -> None:
+        """See to it that every channel has run, and learn what each reports.
+
+        As a rule, the results have been read by now and each channel left one manifest. Where some did not run, or ran
+        more than once, the report beside the results that were kept says which attempt it was that counts.
+        """
+        found = self._written()
+        if found is None:
+            found = self._kept()
+        self.manifests, self.reports = [ref for ref, _ in found], [report for _, report in found]
+
+    def _written(self) -> list[tuple[ManifestRef, dict[str, Any]]] | None:
+        try:
+            found = self.checkpoint.manifests_of(self.stage, self.batch, self.attempts)
+        except CorruptDataError:  # An attempt was ended while it wrote.
+            return None
+        once = [ref.channel for ref, _ in found] == list(range(self.channels))
+        return [(ref, manifest.report) for ref, manifest in found] if once else None
+
+    def _kept(self) -> list[tuple[ManifestRef, dict[str, Any]]]:
+        lines = self._held.where(f"{REPORT} IS NOT NULL").select(REPORT).collect()
+        refs = [ManifestRef.from_json(json.loads(line[0])) for line in lines]
+        return [(ref, self.checkpoint.read_manifest(ref).report) for ref in refs]
 
     def release(self) -> None:
         """Give up the cached results."""
         self._held.unpersist()
-
-
-@dataclass(frozen=True, slots=True)
-class _Form:
-    """What a stage is to its tasks: an operator over rows."""
-
-    operator: Operator
-    rows: pa.Schema
-    event_time: str | None
 
 
 @dataclass(slots=True)
@@ -135,7 +157,6 @@ class KeyedStage:
     ) -> StageRun:
         """Run one batch under ``table``; what was placed elsewhere before moves in the same shuffle."""
         from pyspark import StorageLevel
-        from pyspark.sql import functions as F
 
         if len(table.split_hashes) and not self.splits:
             raise InvalidPlanError(f"The table splits keys, which operator {self.operator.name!r} does not allow here.")
@@ -144,7 +165,9 @@ class KeyedStage:
         assert len(homes.places) == table.channels
         leaving = self._leaving(before, table, versions)
         old = self._homes_of(before.table.channels) if leaving else homes
-        form = self._combined_form() if self._combines else _Form(self.operator, self.row_schema, self.event_time)
+        combining = self._combining()
+        form = Form(self.operator, self.row_schema, self.event_time) if combining is None else combining.form()
+        attempts = uuid.uuid4().hex
         task = StageTask(
             checkpoint=self.checkpoint,
             stage=self.name,
@@ -155,6 +178,7 @@ class KeyedStage:
             event_time=form.event_time,
             batch=batch,
             now=now,
+            attempts=attempts,
             table=table,
             router=self.router,
             addresses=homes.addresses,
@@ -166,37 +190,27 @@ class KeyedStage:
             stays=_by_host(homes) if self._left else None,
             refuses_null_keys=self.null_keys == "error",
         )
-        arriving = self._routed(self._prepared(rows, form, now), table, homes)
+        arriving = self._routed(self._prepared(rows, combining, now), table, homes)
         if leaving:
             arriving = arriving.unionByName(old.rows.mapInArrow(task.export, _STATE_DDL), allowMissingColumns=True)
         shuffled = arriving.repartition(table.channels, PLACE)
-        # Twice, since Spark asks all parents of a union where a task should run, and where they disagree the majority
-        # decides: the shuffled rows have one vote for each host that sent many of them.
-        everything = homes.rows.unionByName(homes.rows).unionByName(shuffled, allowMissingColumns=True)
+        everything = homes.twice.unionByName(shuffled, allowMissingColumns=True)
         held = everything.mapInArrow(task.run, self._output_type()).persist(StorageLevel.MEMORY_AND_DISK)
-        lines = [json.loads(row[0]) for row in held.where(F.col(REPORT).isNotNull()).select(REPORT).collect()]
-        output = held.where(F.col(REPORT).isNull()).drop(REPORT)
-        manifests = [ManifestRef.from_json(line.pop("manifest")) for line in lines]
-        return StageRun(output, manifests, lines, held)
+        output = held.where(f"{REPORT} IS NULL").drop(REPORT)
+        return StageRun(output, self.name, batch, attempts, table.channels, self.checkpoint, held)
 
-    def _prepared(self, rows: DataFrame, form: _Form, now: Moment) -> DataFrame:
+    def _prepared(self, rows: DataFrame, combining: Combining | None, now: Moment) -> DataFrame:
         """Drop null keys, and combine before the shuffle, as asked."""
         if self.null_keys == "drop":
             rows = rows.dropna(subset=list(self.key_names))
-        rows = rows.select(*self.row_schema.names)
-        if not self._combines:
-            return rows
-        assert isinstance(self.operator, Mergeable)
-        combine = Combine(self.operator, self.key_names, self.row_schema, self.event_time, now)
-        return rows.mapInArrow(combine, _spark_type(form.rows))
+        rows = rows.selectExpr(*map(sql_name, self.row_schema.names))
+        return rows if combining is None else combining.combine(rows, now)
 
-    def _combined_form(self) -> _Form:
-        """What the stage is when it gets partial states."""
+    def _combining(self) -> Combining | None:
+        if not self._combines:
+            return None
         assert isinstance(self.operator, Mergeable)
-        keys = [self.row_schema.field(name) for name in self.key_names]
-        columns = [(PART, pa.binary()), (TUPLES, pa.int64()), (TIME, pa.int64()), (LATE, pa.int64())]
-        rows = pa.schema([*keys, *columns])
-        return _Form(Merged(self.operator, self.row_schema), rows, None if self.event_time is None else TIME)
+        return Combining(self.operator, self.key_names, self.row_schema, self.event_time)
 
     def reconsider_combining(self, reports: list[dict[str, Any]]) -> None:
         """Combine the next batch if that pays: if it makes much fewer rows of many."""
@@ -208,13 +222,10 @@ class KeyedStage:
                 self._combines = True
 
     def _routed(self, rows: DataFrame, table: RoutingTable, homes: Homes) -> DataFrame:
-        from pyspark.sql import functions as F
-
         if self.router is None:
-            routed = with_channel(rows, self.key_names, table, PLACE)
-            return routed.withColumn(PLACE, F.get(literal_array(homes.addresses), F.col(PLACE)))
+            return with_channel(rows, self.key_names, table, PLACE, homes.addresses)
         route = Route(self.router, self.key_names, homes.addresses, self.probe)
-        return rows.mapInArrow(route, _spark_type(self.row_schema.append(pa.field(PLACE, pa.int32()))))
+        return rows.mapInArrow(route, spark_type(self.row_schema.append(pa.field(PLACE, pa.int32()))))
 
     def _leaving(
         self, before: Placement, table: RoutingTable, versions: Mapping[int, ManifestRef]
@@ -291,17 +302,11 @@ class KeyedStage:
         return pa.schema([field.with_nullable(True) for field in (*keys, *results)])
 
     def _output_type(self) -> Any:
-        return _spark_type(self.output_schema().append(pa.field(REPORT, pa.string())))
+        return spark_type(self.output_schema().append(pa.field(REPORT, pa.string())))
 
 
 _STATE_TYPES = dict(zip(STATE_COLUMNS.values(), ("int", "long", "long", "binary"), strict=True))
 _STATE_DDL = ", ".join([f"{PLACE} int", *(f"{name} {kind}" for name, kind in _STATE_TYPES.items())])
-
-
-def _spark_type(schema: pa.Schema) -> Any:
-    from pyspark.sql.pandas.types import from_arrow_schema
-
-    return from_arrow_schema(schema)
 
 
 def _by_host(homes: Homes) -> dict[str, frozenset[int]]:

@@ -17,8 +17,8 @@ from evenkeel.errors import EvenkeelError, KeyFailedError, MisplacedTaskError, S
 from evenkeel.hashing import hash_keys
 from evenkeel.operators import NEVER, Groups, RowCodec, fold
 from evenkeel.routing.ragged import contains
+from evenkeel.spark.combine import TUPLES
 from evenkeel.spark.homes import HOME, HOME_ROWS, PLACE, host_name
-from evenkeel.spark.routes import TUPLES
 from evenkeel.spark.times import LATE, event_times
 from evenkeel.state import (
     KEY_BYTES,
@@ -65,8 +65,8 @@ class StageTask:
         Where the truth is, whose state, and below which directory hosts keep working copies.
     operator, key_names, row_schema, event_time
         What to compute over which columns.
-    batch, now
-        The micro-batch, and when it is processed.
+    batch, now, attempts
+        The micro-batch, when it is processed, and how the names of its attempts start.
     table, router
         Where keys are in this batch: by the table, or by a router.
     addresses
@@ -94,6 +94,7 @@ class StageTask:
     event_time: str | None
     batch: int
     now: Moment
+    attempts: str
     table: RoutingTable
     router: Router | None
     addresses: tuple[int, ...]
@@ -182,7 +183,7 @@ class StageTask:
     ) -> Iterator[pa.RecordBatch]:
         if self.stays is not None:
             self._forget_others()
-        attempt = uuid.uuid4().hex
+        attempt = f"{self.attempts}-{uuid.uuid4().hex}"
         groups = self._groups(rows)
         schema = self.operator.state_schema(self.row_schema)
         codec = RowCodec(pa.schema([*groups.keys.schema, *schema]))
@@ -234,7 +235,7 @@ class StageTask:
             ref = store.write_manifest(view, written, batch=self.batch, attempt=attempt, report=report)
         yield from outputs.to_batches()
         last = [pa.nulls(1, kind) for kind in outputs.schema.types[:-1]]
-        line = json.dumps({"manifest": ref.to_json(), **report})
+        line = json.dumps(ref.to_json())
         yield pa.RecordBatch.from_arrays([*last, pa.array([line])], schema=outputs.schema)
 
     def _late_before(self, rows: pa.Table) -> int:

@@ -16,6 +16,7 @@ is looked at only if that commit names it.
 from __future__ import annotations
 
 import re
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["Checkpoint", "Commit", "file_path"]
 
 _COMMIT = re.compile(r"commits/b(\d{12,})\.json")
+_READERS = 8  # files read at once, where reading one takes a journey
 
 
 def file_path(stage: str, batch: int, channel: int, attempt: str, kind: str) -> str:
@@ -205,6 +207,14 @@ class Checkpoint:
             batch=batch,
             expected=expected,
         )
+
+    def manifests_of(self, stage: str, batch: int, attempts: str) -> list[tuple[ManifestRef, Manifest]]:
+        """Find the manifests that were written for a batch by attempts whose names start with ``attempts``."""
+        start, end = f"stages/{stage}/b{batch:012d}-c", ".manifest.json"
+        paths = [path for path in self.files.list(f"stages/{stage}") if path.startswith(start) and path.endswith(end)]
+        mine = [path for path in sorted(paths) if path[len(start) :].partition("-")[2].startswith(attempts)]
+        with ThreadPoolExecutor(_READERS) as readers:
+            return list(readers.map(lambda path: Manifest.find(self.files, path), mine))
 
     def read_manifest(self, ref: ManifestRef) -> Manifest:
         """Read a manifest, with the report of its batch."""

@@ -104,6 +104,14 @@ class Manifest:
         return ManifestRef(self.stage, self.channel, self.batch, self.tip, stored)
 
     @classmethod
+    def find(cls, files: Files, path: str) -> tuple[ManifestRef, Manifest]:
+        """Read the manifest at a path, and give what names it."""
+        data = files.read_unchecked(path)
+        stored = StoredFile(path, data.size, checksum_of(data))
+        found = cls.read(files, ManifestRef("", -1, -1, "", stored))
+        return ManifestRef(found.stage, found.channel, found.batch, found.tip, stored), found
+
+    @classmethod
     def read(cls, files: Files, ref: ManifestRef) -> Manifest:
         """Read the manifest that ``ref`` names."""
         body = files.read_document(ref.file.path, "manifest", ref.file)

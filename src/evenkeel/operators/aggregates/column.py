@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evenkeel.errors import UnknownNameError, UnsupportedTypeError
-from evenkeel.operators.mergeable import Mergeable
+from evenkeel.operators.mergeable import Mergeable, sql_name
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -25,6 +25,11 @@ class OfColumn(Mergeable):
     def columns(self, rows: pa.Schema) -> list[str]:  # noqa: ARG002
         """Just the one."""
         return [self.column]
+
+    @property
+    def sql_column(self) -> str:
+        """The column as SQL names it."""
+        return sql_name(self.column)
 
     def type_in(self, rows: pa.Schema) -> pa.DataType:
         """Give the type of the column; raises if there is none."""

@@ -68,6 +68,12 @@ class _Extreme(_Chosen):
         codes = order_codes(values)
         return pa.table({self.name: values.take(self.best(codes, codes, valid_of(values), groups))})
 
+    def lift_sql(self, rows: pa.Schema) -> dict[str, str] | None:
+        """The same in SQL; not of floats, of which SQL takes 0.0 and −0.0 for one."""
+        if pa.types.is_floating(self.type_in(rows)):
+            return None
+        return {self.name: f"{self.name}({self.sql_column})"}
+
     def merge(self, left: pa.Table, right: pa.Table) -> pa.Table:
         """Choose the better one."""
         a, b = left[self.name], right[self.name]

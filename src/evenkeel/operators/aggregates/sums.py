@@ -46,6 +46,10 @@ class CountOf(OfColumn):
         there = groups.key_of[valid_of(groups.rows[self.column])]
         return pa.table({"count_of": np.bincount(there, minlength=len(groups))})
 
+    def lift_sql(self, rows: pa.Schema) -> dict[str, str]:  # noqa: ARG002
+        """The same in SQL."""
+        return {"count_of": f"count({self.sql_column})"}
+
     def merge(self, left: pa.Table, right: pa.Table) -> pa.Table:
         """Add up."""
         return pa.table({"count_of": _numbers(left, "count_of") + _numbers(right, "count_of")})
@@ -85,6 +89,16 @@ class Sum(OfColumn):
         sums, counts = _sums(groups, self.column, kind)
         return pa.table({"sum": pa.array(sums, kind, mask=counts == 0)})
 
+    def lift_sql(self, rows: pa.Schema) -> dict[str, str]:
+        """The same in SQL, where a sum of longs would fail instead of wrapping around: so in two halves."""
+        column = self.sql_column
+        if self.number_in(rows) == pa.float64():
+            return {"sum": f"sum(double({column}))"}
+        if self.type_in(rows) != pa.int64():
+            return {"sum": f"sum({column})"}
+        high, low = f"sum(shiftright({column}, 32))", f"sum({column} & 4294967295L)"
+        return {"sum": f"shiftleft({high} + shiftright({low}, 32), 32) | ({low} & 4294967295L)"}
+
     def merge(self, left: pa.Table, right: pa.Table) -> pa.Table:
         """Add up."""
         added = pc.add(pc.fill_null(left["sum"], 0), pc.fill_null(right["sum"], 0))
@@ -122,6 +136,11 @@ class Mean(OfColumn):
         """Add up and count the values of each key."""
         sums, counts = _sums(groups, self.column, pa.float64())
         return pa.table({"sum": sums, "count": counts})
+
+    def lift_sql(self, rows: pa.Schema) -> dict[str, str]:  # noqa: ARG002
+        """The same in SQL."""
+        column = self.sql_column
+        return {"sum": f"coalesce(sum(double({column})), 0D)", "count": f"count({column})"}
 
     def merge(self, left: pa.Table, right: pa.Table) -> pa.Table:
         """Add up."""
@@ -170,6 +189,12 @@ class Variance(OfColumn):
         column = groups.rows[self.column]
         _kernels.add_squares_by_key(_filled(column, pa.float64()), valid_of(column), groups.key_of, means, squares)
         return pa.table({"count": counts, "mean": means, "squares": squares})
+
+    def lift_sql(self, rows: pa.Schema) -> dict[str, str]:  # noqa: ARG002
+        """The same in SQL."""
+        count, column = f"count({self.sql_column})", f"double({self.sql_column})"
+        squares = f"coalesce({count} * var_pop({column}), 0D)"
+        return {"count": count, "mean": f"coalesce(avg({column}), 0D)", "squares": squares}
 
     def merge(self, left: pa.Table, right: pa.Table) -> pa.Table:
         """Weigh the means by the counts; what lies between the means adds to the squares."""
