@@ -113,6 +113,10 @@ class MisplacedTaskError(StageFailedError):
     """A task that did not find exactly one home row, so that it does not know which channel it is."""
 
 
+class ColdChannelError(StageFailedError):
+    """A channel whose state is not where it was, while others hold copies of it: roles must be switched."""
+
+
 class StorageError(EvenkeelError):
     """A disk or file system that fails, or is full; what was committed before is untouched."""
 

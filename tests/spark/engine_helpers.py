@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 
 from evenkeel.control import Saved
 from evenkeel.hashing import hash_keys
+from evenkeel.routing import Ragged
 
 
 def zipf_words(rows: int, keys: int, seed: int) -> pa.Table:
@@ -55,8 +56,11 @@ def shaken(table, channels: int, rng, keys: int = 40):
     chosen = rng.choice(keys, 5, replace=False)
     pins = hash_keys(pa.array([f"word{key}" for key in chosen]))
     kept = rng.random(len(table.pin_hashes)) < 0.5
+    lists = zip(slots.tolist(), table.backups_of_slots.tolist(), strict=True)
+    backups = [[channel for channel in held if channel != home and channel < channels] for home, held in lists]
     plain = table.evolve(
         slot_channels=slots,
+        slot_backups=Ragged.of(backups),
         channels=channels,
         pin_hashes=table.pin_hashes[kept],
         pin_channels=table.pin_channels[kept] % channels,

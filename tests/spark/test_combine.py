@@ -88,7 +88,7 @@ def test_float_keys_are_left_to_the_operator():
 @pytest.mark.parametrize(
     "sink",
     [
-        pytest.param(lambda results: None, id="reads nothing"),
+        pytest.param(lambda _: None, id="reads nothing"),
         pytest.param(lambda results: results.limit(1).collect(), id="reads one row"),
         pytest.param(lambda results: [results.count(), results.count()], id="reads twice"),
     ],
@@ -98,7 +98,7 @@ def test_the_stage_runs_whatever_the_sink_reads(spark, tmp_path, sink):
     write_batches(tmp_path / "in", tables)
     place = {"checkpoint": str(tmp_path / "checkpoint"), "local_directory": str(tmp_path / "local")}
     flow = stream(file_stream(spark, tmp_path / "in"), key="word").apply(Count(), channels=3)
-    query = flow.start(lambda results, batch: sink(results), **place)
+    query = flow.start(lambda results, _: sink(results), **place)
     query.process_all_available()
     query.stop()
     assert [sum(report["tuples"] for report in batch["reports"][0]) for batch in query.history] == [300] * 3

@@ -20,6 +20,7 @@ from evenkeel.control.options import ControlOptions
 from evenkeel.control.reports import BatchReport, ChannelReport
 from evenkeel.control.saved import Saved
 from evenkeel.control.schedule import Schedule
+from evenkeel.control.service_levels import ServiceLevels
 from evenkeel.control.tally import Tally
 from evenkeel.control.trust import Trust
 from evenkeel.control.windows import Window, WindowOptions, Windows
@@ -43,6 +44,7 @@ __all__ = [
     "RelativeGain",
     "Saved",
     "Schedule",
+    "ServiceLevels",
     "Tally",
     "Trust",
     "Verdict",

@@ -36,6 +36,10 @@ class Choice(str, Enum):
     """The next step of a plan that takes several batches."""
     REHOME = "rehome"
     """A channel moves to another host; decided by the engine."""
+    REPLICATE = "replicate"
+    """Backup copies are made, or given up; decided by the engine, by the service levels."""
+    RECOVER = "recover"
+    """Channels lost their state, and copies elsewhere were switched on; decided by the engine."""
 
 
 @dataclass(frozen=True, slots=True)

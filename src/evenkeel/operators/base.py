@@ -60,6 +60,9 @@ class Operator(ABC):
     """Whether partial states of a key merge. Only then may a key be split over channels."""
     needs_event_time: ClassVar[bool] = False
     """Whether the stream must say which column holds the event time."""
+    any_order: ClassVar[bool] = False
+    """Whether states are the same, byte for byte, in whatever order the tuples of a batch come. Where they are not,
+    the copies of a replicated key get their tuples in one order, that of their arrival."""
     wakes_by: Clock | None = None
     """The clock of ``Update.wake``: event time (the watermark, in microseconds), the number of the batch, or the
     driver's time in microseconds. ``None`` if keys are never called without tuples."""

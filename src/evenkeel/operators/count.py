@@ -27,6 +27,7 @@ class Count(Mergeable):
     """
 
     name = "count"
+    any_order = True
     called: str = "count"
 
     def columns(self, rows: pa.Schema) -> list[str]:  # noqa: ARG002

@@ -163,6 +163,7 @@ class MergedColumns(Merged):
     """
 
     name = "merged_columns"
+    any_order = True  # there is one partial state per key
 
     def columns(self, rows: pa.Schema) -> list[str]:  # noqa: ARG002
         """The columns of the states."""

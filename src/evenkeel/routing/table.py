@@ -170,6 +170,11 @@ class RoutingTable:
         return self.slot_backups
 
     @property
+    def has_backups(self) -> bool:
+        """Whether any key has a backup."""
+        return bool(len(self.backups_of_slots.channels) or len(self.backups_of_pins.channels))
+
+    @property
     def size_bytes(self) -> int:
         """Bytes that a copy of the table takes, without its look-up index."""
         return sum(

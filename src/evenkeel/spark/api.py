@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
-from evenkeel.control import Controller
+from evenkeel.control import Controller, ServiceLevels
 from evenkeel.errors import InvalidArgumentError
 from evenkeel.operators import Mergeable
 from evenkeel.operators.durations import microseconds
@@ -29,7 +29,7 @@ from evenkeel.spark.times import check_event_time
 from evenkeel.state import Checkpoint, Lease
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from datetime import timedelta
 
     from pyspark.sql import DataFrame
@@ -89,6 +89,7 @@ class KeyedRows:
         *,
         slots: int | None = None,
         combine: bool | None = None,
+        replicas: int | Mapping[str, Any] | ServiceLevels = 0,
         aggregate_every: int | str | timedelta = 1,
         split_results: Literal["merge", "partial"] = "merge",
         probe: str | None = None,
@@ -106,9 +107,13 @@ class KeyedRows:
             Parallel tasks.
         slots
             Hash buckets of keys; enough for ``channels`` by default.
+        replicas
+            Backup copies on other channels, and on other hosts where there are any: of every key, or by service levels
+            (:class:`~evenkeel.control.ServiceLevels`). They take over when a host is lost, and let keys change channels
+            without moving state.
         combine
             Whether to combine tuples to partial states before the shuffle, for an operator whose states merge. By
-            default while it pays: while there are far fewer keys than tuples.
+            default while it pays: in large batches with far fewer keys than tuples, and on static rows.
         aggregate_every
             Where keys are split: after how many batches, or how much time, partial states are merged. Results are then
             given as often.
@@ -131,6 +136,7 @@ class KeyedRows:
             *_period(aggregate_every),
             split_results,
             probe,
+            ServiceLevels.of(replicas),
         )
         step.check()
         return replace(self.flow, steps=(*self.flow.steps, step))
@@ -150,6 +156,7 @@ class _Step:
     clock: Literal["batch", "time"]
     split_results: Literal["merge", "partial"]
     probe: str | None
+    levels: ServiceLevels
 
     @property
     def merges(self) -> bool:
@@ -159,7 +166,7 @@ class _Step:
     @property
     def combines(self) -> bool | None:
         """Whether tuples are combined before the shuffle; ``None`` while it pays."""
-        can = isinstance(self.operator, Mergeable) and self.strategy.router is None
+        can = isinstance(self.operator, Mergeable) and self.strategy.router is None and not self.levels.where
         return self.combine if can else False
 
     def check(self) -> None:
@@ -183,12 +190,22 @@ class _Step:
                 raise InvalidArgumentError(
                     f"Operator {name!r} has a clock of its own; its partial states must be merged in every batch."
                 )
+        if self.levels.highest:
+            self._check_replicas()
         if self.probe is not None and self.strategy.router is None:
             raise InvalidArgumentError("probe is for strategies that look at every tuple, such as 'pkg'.")
         if self.operator.needs_event_time and self.rows.event_time is None:
             raise InvalidArgumentError(
                 f"Operator {name!r} needs event times; name their column: stream(…, event_time=…)."
             )
+
+    def _check_replicas(self) -> None:
+        if self.strategy.router is not None:
+            raise InvalidArgumentError(
+                "replicas are for strategies with a table, such as 'ftlb' or 'keel'; a router has no place for backups."
+            )
+        if self.channels == 1:
+            raise InvalidArgumentError("replicas need at least 2 channels: a backup is never beside its active copy.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,9 +300,12 @@ def _make_stages(rows: DataFrame, local: str, schema: pa.Schema, step: _Step, nu
         spread = stage(f"{name}-partial", half, schema, keyed.event_time, **first, **routed)
         partial = BalancedStage(spread, step.strategy.controller, even, keyed.delay_us, number)
         merged = stage(name, Merged(operator, schema), parts, None)
-        return [partial, BalancedStage(merged, Controller(make_planner("keel")), even, 0, number, partial, shape)]
-    only = stage(name, operator, schema, keyed.event_time, combine=step.combines, **first, **routed)
-    return [BalancedStage(only, step.strategy.controller, even, keyed.delay_us, number, shape=shape)]
+        return [partial, BalancedStage(merged, Controller(make_planner("keel")), even, 0, number, partial, shape=shape)]
+    combine = True if step.combines is None and not rows.isStreaming else step.combines
+    levels = step.levels if step.levels.highest else None
+    options = {"combine": combine, "levels_where": step.levels.where, **first, **routed}
+    only = stage(name, operator, schema, keyed.event_time, **options)
+    return [BalancedStage(only, step.strategy.controller, even, keyed.delay_us, number, levels=levels, shape=shape)]
 
 
 def _shape(step: _Step, schema: pa.Schema) -> str:
@@ -301,7 +321,8 @@ def _needed(schema: pa.Schema, step: _Step) -> pa.Schema:
     keyed, operator = step.rows, step.operator
     if keyed.event_time is not None:
         check_event_time(schema, keyed.event_time)
-    named = {"key": keyed.keys, "probe": () if step.probe is None else (step.probe,)}
+    where = tuple(step.levels.where)
+    named = {"key": keyed.keys, "probe": () if step.probe is None else (step.probe,), "service level": where}
     for what, names in named.items():
         for name in names:
             if name not in schema.names:
@@ -309,7 +330,7 @@ def _needed(schema: pa.Schema, step: _Step) -> pa.Schema:
                     f"There is no {what} column {name!r}. Columns: {', '.join(schema.names)}.", column=name
                 )
     operator.state_schema(schema)  # complains about columns that are not there
-    wanted = [*keyed.keys, *operator.columns(schema), keyed.event_time, step.probe]
+    wanted = [*keyed.keys, *operator.columns(schema), keyed.event_time, step.probe, *where]
     return pa.schema([schema.field(name) for name in dict.fromkeys(wanted) if name is not None])
 
 

@@ -11,19 +11,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from evenkeel.control import BatchReport, ChannelReport, Choice, Decision, Saved, Tally
+from evenkeel.control import BatchReport, ChannelReport, Choice, Decision, Saved, Schedule, Tally
+from evenkeel.control.loads import to_snapshot
 from evenkeel.operators import NO_WATERMARK, Moment
 from evenkeel.planning.items import resized_slots
-from evenkeel.routing import RoutingTable
+from evenkeel.routing import Action, RoutingTable
+from evenkeel.routing.replicas import recovered, with_replicas
 from evenkeel.spark.seats import most_loaded, seat_channels
 from evenkeel.spark.stage import Placement
 from evenkeel.spark.times import next_watermark
 from evenkeel.state import StoredFile
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from pyspark.sql import DataFrame
 
-    from evenkeel.control import Controller
+    from evenkeel.control import Controller, ServiceLevels
     from evenkeel.spark.stage import KeyedStage, StageRun
     from evenkeel.state import Commit, ManifestRef
 
@@ -51,6 +55,8 @@ class BalancedStage:
         Which step of the flow it is part of.
     follows
         The stage whose watermark counts, for one that merges the partial states of another.
+    levels
+        How many backups keys have, if they have any.
     shape
         What of it must stay as it is when the query is started again; empty for a helper stage.
     """
@@ -61,16 +67,20 @@ class BalancedStage:
     delay_us: int = 0
     step: int = 0
     follows: BalancedStage | None = None
+    levels: ServiceLevels | None = None
     shape: str = ""
     before: Placement = field(init=False)
     versions: dict[int, ManifestRef] = field(default_factory=dict)
     watermark: int = NO_WATERMARK
+    suspected: bool = False
+    """Whether a channel was found cold where copies of it are elsewhere."""
     _asked_channels: int = field(init=False)
     _loads: list[float] = field(init=False)
     _seated: int = -_BATCHES_BETWEEN_SEATINGS
     _quiet_ms: deque[float] = field(default_factory=lambda: deque(maxlen=7))
     _stored: dict[int, StoredFile] = field(default_factory=dict)
     _controller: StoredFile | None = None
+    _noted: dict[int, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.before = self.stage.placement(self.table)
@@ -91,7 +101,13 @@ class BalancedStage:
 
     def run(self, rows: DataFrame, batch: int, started: float, *, closing: bool = False) -> StageRun:
         """Run one batch; nothing counts before :meth:`advance`. A closing one is later than all times."""
-        self._see_to_homes(batch, started)
+        executors_left = self._see_to_homes(batch, started)
+        if self.levels is not None and not self.versions:
+            self.table = with_replicas(self.table, self.levels.default, {}, self.stage.hosts)
+            self.before = self.stage.placement(self.table)
+        if self.table.has_backups and (executors_left or self.suspected):
+            self._recover(batch, started)
+        self.suspected = False
         watermark = self.watermark if self.follows is None else self.follows.watermark
         now = Moment(batch, watermark, int(1e6 * started))
         if closing:
@@ -110,8 +126,12 @@ class BalancedStage:
         elif self._quiet_ms:
             moving_ms = max(0.0, took_ms - statistics.median(self._quiet_ms))
         self.controller.observe(_batch_report(run.reports, batch, now, moved_bytes, moving_ms))
-        decision, table = self.controller.decide(self.table, now)
-        return decision, table or self.table
+        verdict: tuple[Decision | None, RoutingTable | None] = self.controller.decide(self.table, now)
+        decision, table = verdict[0], verdict[1] or self.table
+        under_way = decision is not None and decision.step < decision.steps
+        if self.levels is not None and not under_way:
+            table = self._replicated(table, run.reports, batch, now)
+        return decision, table
 
     def advance(self, run: StageRun, following: RoutingTable) -> None:
         """Go on to the next batch, now that this one is committed."""
@@ -126,10 +146,68 @@ class BalancedStage:
         newest = [report["newest"] for report in run.reports if report["newest"] is not None]
         return next_watermark(self.watermark, newest, self.delay_us)
 
+    # -- replicas ---------------------------------------------------------------------------------------------------
+
+    def _replicated(self, table: RoutingTable, reports: list[dict[str, Any]], batch: int, now: float) -> RoutingTable:
+        """Give the table with the backups that the service levels ask for, as far as a batch's budget goes."""
+        assert self.levels is not None
+        for report in reports:
+            self._noted |= dict(report["levels"])
+        slots, keys = _tallies(reports)
+        kinds = [self.stage.row_schema.field(name).type for name in self.stage.key_names]
+        wanted = self.levels.levels_of(keys.ids, keys.counts, self._noted, kinds)
+        target = with_replicas(table, self.levels.default, wanted, self.stage.hosts, self.levels.max_pins)
+        if target is table:
+            return table
+        snapshot = to_snapshot(slots, keys, table, len(keys.ids), 0)
+        schedule = Schedule.of(table, target, snapshot, self.levels.bytes_per_batch)
+        following = schedule.table(1)
+        copies = int((table.diff(following).actions == Action.COPY).sum())
+        left = schedule.state_bytes - int(schedule.step_bytes[0])
+        reasons = [f"{copies} backups of slots and keys are made: {int(schedule.step_bytes[0]):,} bytes."]
+        reasons += [f"{left:,} bytes are left for later batches."] if left else []
+        hosts, needed = len(set(self.stage.hosts.values())), self.levels.highest + 1
+        if hosts < needed:
+            reasons.append(
+                f"There are {hosts} hosts for {needed} copies of a key: some copies share a host, and are lost with it."
+            )
+        self._record(Choice.REPLICATE, reasons, batch, now, step_bytes=int(schedule.step_bytes[0]))
+        return following
+
+    def _recover(self, batch: int, now: float) -> None:
+        """Switch on the copies of what cold channels held.
+
+        A channel of which every key has a copy elsewhere begins anew with nothing. Others are restored from the
+        checkpoint when their tasks open them, and drop what was switched on elsewhere.
+        """
+        lost = self.stage.cold_channels(self.versions)
+        if not lost:
+            return
+        table = recovered(self.before.table, lost)
+        switched = int((self.before.table.diff(table).actions == Action.SWITCH).sum())
+        self.table = table.evolve(epoch=max(self.table.epoch, table.epoch) + 1)
+        needed = frozenset(np.concatenate([table.slot_channels, table.pin_channels]).tolist())
+        restored = sorted(lost & needed)
+        self.versions = {channel: ref for channel, ref in self.versions.items() if channel not in lost - needed}
+        reasons = [
+            f"The state of the channels {_listed(lost)} is not on their hosts.",
+            f"{switched} slots and keys are switched to their backups.",
+            f"Restored from the checkpoint: {_listed(restored) or 'nothing'}.",
+        ]
+        self._record(Choice.RECOVER, reasons, batch, now)
+        self._see_to_homes(batch, now)  # for the number of channels that there were
+
+    def _record(self, choice: Choice, reasons: list[str], batch: int, now: float, **numbers: Any) -> None:
+        channels = self.table.channels
+        self.controller.record(Decision(batch, -1, now, choice, tuple(reasons), channels, channels, **numbers))
+
     # -- homes ------------------------------------------------------------------------------------------------------
 
-    def _see_to_homes(self, batch: int, now: float) -> None:
-        """Make homes, or change them, where executors came or went, or hosts are loaded unevenly."""
+    def _see_to_homes(self, batch: int, now: float) -> bool:
+        """Make homes, or change them, where executors came or went, or hosts are loaded unevenly.
+
+        Says whether executors left.
+        """
         usual = sum(self._loads) / len(self._loads)
         self._loads = (self._loads + [usual] * self.table.channels)[: self.table.channels]
         hosts = dict(self.stage.hosts)
@@ -148,15 +226,15 @@ class BalancedStage:
                 self.stage.reseat(self._loads)
                 reasons.append(f"A host had {excess:.2f} times its share of the load; now {after:.2f} times.")
         if not reasons:
-            return
+            return False
         self._seated = batch
         moved = [(c, hosts[c], host) for c, host in sorted(self.stage.hosts.items()) if hosts.get(c, host) != host]
         reasons.append(
             " ".join(f"Channel {channel} goes from {old} to {new}." for channel, old, new in moved)
             or "All channels stay where they are."
         )
-        channels = self.table.channels
-        self.controller.record(Decision(batch - 1, -1, now, Choice.REHOME, tuple(reasons), channels, channels))
+        self._record(Choice.REHOME, reasons, batch - 1, now)
+        return changed is not None and bool(changed[1])
 
     # -- storing ----------------------------------------------------------------------------------------------------
 
@@ -179,6 +257,7 @@ class BalancedStage:
             "splits": placed.splits,
             "channels": self._asked_channels,
             "watermark": self._next_watermark(run),
+            "noted": [[key, wanted] for key, wanted in self._noted.items()],
             "hosts": {str(channel): host for channel, host in self.stage.hosts.items()},
         }
 
@@ -192,6 +271,7 @@ class BalancedStage:
         self.before = Placement(before, facts["router"], facts["splits"])
         self.versions = {ref.channel: ref for ref in commit.manifests if ref.stage == self.name}
         self.watermark = facts["watermark"]
+        self._noted = dict(facts["noted"])
         self.stage.hosts = {int(channel): host for channel, host in facts["hosts"].items()}
         saved = pa.ipc.open_stream(files.read(StoredFile(*facts["files"]["controller"]))).read_all()
         self.controller.restore(Saved.from_arrow(saved))
@@ -229,19 +309,34 @@ def _read_table(files: Any, stored: list[Any]) -> RoutingTable:
     return RoutingTable.from_arrow(pa.ipc.open_stream(files.read(StoredFile(*stored))).read_all())
 
 
+def _listed(channels: Iterable[int]) -> str:
+    return ", ".join(map(str, sorted(channels)))
+
+
+def _tallies(reports: list[dict[str, Any]]) -> tuple[Tally, Tally]:
+    """What reports say of slots and of heavy keys."""
+    parts: dict[str, list[Any]] = {name: [] for name in reports[0]["loads"]} if reports else {}
+    for report in reports:
+        for name, values in report["loads"].items():
+            parts[name] += values
+    if not reports:
+        return Tally.empty(), Tally.empty()
+    nothing = [0] * len(parts["held_slots"])
+    slots = Tally(
+        [*parts["slots"], *parts["held_slots"]],
+        [*parts["slot_counts"], *nothing],
+        [*parts["slot_counts"], *nothing],
+        [*[0] * len(parts["slots"]), *parts["held_bytes"]],
+    )
+    return slots, Tally(parts["keys"], parts["key_counts"], parts["key_counts"], parts["key_bytes"])
+
+
 def _batch_report(
     reports: list[dict[str, Any]], batch: int, now: float, moved_bytes: int, moving_ms: float
 ) -> BatchReport:
     channels = []
     for report in reports:
-        loads = report["loads"]
-        zeros = np.zeros(len(loads["held_slots"]))
-        slots = Tally(
-            [*loads["slots"], *loads["held_slots"]],
-            [*loads["slot_counts"], *zeros],
-            [*loads["slot_counts"], *zeros],
-            [*np.zeros(len(loads["slots"]), int), *loads["held_bytes"]],
-        )
-        keys = Tally(loads["keys"], loads["key_counts"], loads["key_counts"], loads["key_bytes"])
-        channels.append(ChannelReport(report["channel"], report["busy_ms"], slots, keys, int(sum(loads["held_keys"]))))
+        slots, keys = _tallies([report])
+        held = int(sum(report["loads"]["held_keys"]))
+        channels.append(ChannelReport(report["channel"], report["busy_ms"], slots, keys, held))
     return BatchReport(batch, now, tuple(channels), moved_bytes=moved_bytes, moving_ms=moving_ms)

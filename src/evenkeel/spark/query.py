@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from evenkeel.errors import IncompatibleCheckpointError
+from evenkeel.spark.task import COLD
 from evenkeel.state import Lease, StoredFile, clean
 
 if TYPE_CHECKING:
@@ -24,6 +26,7 @@ __all__ = ["Query"]
 
 _KEPT_COMMITS = 20
 _KEPT_HISTORY = 1000
+_ATTEMPTS = 10  # of a batch during which channel after channel loses its state
 
 
 class Query:
@@ -139,26 +142,41 @@ class Query:
             return  # It was committed; Spark died before it noted that. Its results are in the sink.
         started = time.time()
         self._lease.renew(started)
-        runs: list[StageRun] = []
         try:
-            for stage in self._stages:
-                runs.append(stage.run(rows, batch, started, closing=stage.step < closed_steps))
-                rows = runs[-1].output
-            self._sink(rows, batch)
-            for run in runs:
-                run.finish()
-            self._commit(batch, runs, started)
+            runs = self._run(rows, batch, started, closed_steps)
         except BaseException:
             self._lease.release()  # Spark ends the query; another may go on from the last commit.
             raise
-        finally:
-            for run in runs:
-                run.release()
         took_ms = 1000 * (time.time() - started)
         self._history.append({"batch": batch, "ms": took_ms, "reports": [run.reports for run in runs]})
         if batch % _KEPT_COMMITS == _KEPT_COMMITS - 1:
             clean(self._checkpoint, keep=_KEPT_COMMITS)
             self._remove_old_tables()
+
+    def _run(self, rows: DataFrame, batch: int, started: float, closed_steps: int) -> list[StageRun]:
+        """Run a batch and commit it; again with other roles where channels turn out to have lost their state."""
+        for attempt in itertools.count(1):
+            runs: list[StageRun] = []
+            results = rows
+            try:
+                for stage in self._stages:
+                    runs.append(stage.run(results, batch, started, closing=stage.step < closed_steps))
+                    results = runs[-1].output
+                self._sink(results, batch)
+                for run in runs:
+                    run.finish()
+                self._commit(batch, runs, started)
+            except Exception as error:
+                if COLD not in str(error) or attempt == _ATTEMPTS:
+                    raise
+                for stage in self._stages:
+                    stage.suspected = True
+            else:
+                return runs
+            finally:
+                for run in runs:
+                    run.release()
+        raise AssertionError
 
     def _commit(self, batch: int, runs: list[StageRun], started: float) -> None:
         now = time.time()

@@ -13,13 +13,13 @@ import pyarrow as pa
 from evenkeel.errors import CorruptDataError, IncompatibleCheckpointError, InvalidArgumentError, InvalidPlanError
 from evenkeel.operators import Mergeable
 from evenkeel.operators.mergeable import sql_name
-from evenkeel.routing import Action
-from evenkeel.routing.ragged import union
-from evenkeel.spark.columns import with_channel
+from evenkeel.routing.replicas import switchable
+from evenkeel.spark.carriage import Carriage, carriage
+from evenkeel.spark.columns import with_channel, with_copies
 from evenkeel.spark.combine import Combining, Form
 from evenkeel.spark.homes import PLACE, Homes, executors
 from evenkeel.spark.routes import Route
-from evenkeel.spark.task import REPORT, STATE_COLUMNS, StageTask
+from evenkeel.spark.task import REPORT, STATE_COLUMNS, StageTask, WarmProbe
 from evenkeel.spark.types import spark_type
 from evenkeel.state import ManifestRef, Selection
 
@@ -36,8 +36,10 @@ __all__ = ["KeyedStage", "NullKeys", "Placement", "StageRun"]
 
 NullKeys = Literal["keep", "drop", "error"]
 
-_PAYS, _PAYS_AGAIN = 1.5, 4.0
-"""Tuples per partial state from which combining goes on; tuples per key from which it is tried again."""
+_PAYS, _PAYS_FROM = 1.5, 4.0
+"""Tuples per partial state from which combining goes on; tuples per key from which it is tried."""
+_MANY = 100_000
+"""Tuples of a batch for which combining pays, where a further exchange costs as much as a small batch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +60,7 @@ class StageRun:
     stage: str
     batch: int
     attempts: str
-    channels: int
+    task: StageTask
     checkpoint: Checkpoint
     _held: DataFrame
     manifests: list[ManifestRef] = field(default_factory=list)
@@ -80,7 +82,7 @@ class StageRun:
             found = self.checkpoint.manifests_of(self.stage, self.batch, self.attempts)
         except CorruptDataError:  # An attempt was ended while it wrote.
             return None
-        once = [ref.channel for ref, _ in found] == list(range(self.channels))
+        once = [ref.channel for ref, _ in found] == list(range(self.task.table.channels))
         return [(ref, manifest.report) for ref, manifest in found] if once else None
 
     def _kept(self) -> list[tuple[ManifestRef, dict[str, Any]]]:
@@ -117,6 +119,8 @@ class KeyedStage:
     combine
         Whether to lift tuples to partial states before the shuffle, for an operator whose states merge; ``None`` does
         so while it pays.
+    levels_where
+        By column and value of a tuple, how many backups its key is to have.
     """
 
     spark: SparkSession
@@ -131,6 +135,7 @@ class KeyedStage:
     probe: str | None = None
     splits: bool = False
     combine: bool | None = False
+    levels_where: Mapping[str, Mapping[Any, int]] = field(default_factory=dict)
     checkpoint: Checkpoint = field(init=False)
     """Where the state is kept; given when all else is known to be right."""
     hosts: dict[int, str] = field(default_factory=dict)
@@ -140,7 +145,7 @@ class KeyedStage:
     _combines: bool = field(init=False)
 
     def __post_init__(self) -> None:
-        self._combines = self.combine is not False
+        self._combines = self.combine is True
 
     def placement(self, table: RoutingTable) -> Placement:
         """Say where keys are under a table."""
@@ -163,8 +168,8 @@ class KeyedStage:
         homes = self._homes
         assert homes is not None
         assert len(homes.places) == table.channels
-        leaving = self._leaving(before, table, versions)
-        old = self._homes_of(before.table.channels) if leaving else homes
+        moved, rerouted = self._carriage(before, table, versions)
+        old = self._homes_of(before.table.channels) if moved.sends else homes
         combining = self._combining()
         form = Form(self.operator, self.row_schema, self.event_time) if combining is None else combining.form()
         attempts = uuid.uuid4().hex
@@ -185,19 +190,31 @@ class KeyedStage:
             seats=homes.channels,
             seats_before=old.channels,
             versions=dict(versions),
-            leaving=leaving,
+            sends=moved.sends,
+            drops=moved.drops,
+            before=None if rerouted else before.table,
+            stops_if_cold=switchable(table),
+            levels_where=self.levels_where,
+            ordered=table.has_backups and not form.operator.any_order,
             merges_arrivals=self.operator.merges and (before.splits or self.splits),
             stays=_by_host(homes) if self._left else None,
             refuses_null_keys=self.null_keys == "error",
         )
-        arriving = self._routed(self._prepared(rows, combining, now), table, homes)
-        if leaving:
+        arriving = self._routed(self._prepared(rows, combining, now), table, homes, ordered=task.ordered)
+        if moved.sends:
             arriving = arriving.unionByName(old.rows.mapInArrow(task.export, _STATE_DDL), allowMissingColumns=True)
         shuffled = arriving.repartition(table.channels, PLACE)
         everything = homes.twice.unionByName(shuffled, allowMissingColumns=True)
         held = everything.mapInArrow(task.run, self._output_type()).persist(StorageLevel.MEMORY_AND_DISK)
         output = held.where(f"{REPORT} IS NULL").drop(REPORT)
-        return StageRun(output, self.name, batch, attempts, table.channels, self.checkpoint, held)
+        return StageRun(output, self.name, batch, attempts, task, self.checkpoint, held)
+
+    def cold_channels(self, versions: Mapping[int, ManifestRef]) -> frozenset[int]:
+        """Ask every channel, at home, whether its state is near; give those of which it is not."""
+        assert self._homes is not None
+        probe = WarmProbe(self.checkpoint, self.name, self.directory, self._homes.channels, dict(versions))
+        found = self._homes.rows.mapInArrow(probe, "channel long, warm boolean").collect()
+        return frozenset(row["channel"] for row in found if not row["warm"])
 
     def _prepared(self, rows: DataFrame, combining: Combining | None, now: Moment) -> DataFrame:
         """Drop null keys, and combine before the shuffle, as asked."""
@@ -213,31 +230,35 @@ class KeyedStage:
         return Combining(self.operator, self.key_names, self.row_schema, self.event_time)
 
     def reconsider_combining(self, reports: list[dict[str, Any]]) -> None:
-        """Combine the next batch if that pays: if it makes much fewer rows of many."""
+        """Combine the next batch if that pays, going by this one: if it makes much fewer rows of very many."""
         if self.combine is None:
             tuples, rows, keys = (sum(report[name] for report in reports) for name in ("tuples", "rows", "keys"))
-            if self._combines and tuples < _PAYS * rows:
-                self._combines = False
-            elif not self._combines and keys and rows > _PAYS_AGAIN * keys:
-                self._combines = True
+            if self._combines:
+                self._combines = tuples >= max(_PAYS * rows, _MANY / 2)
+            else:
+                self._combines = rows >= max(_PAYS_FROM * keys, _MANY)
 
-    def _routed(self, rows: DataFrame, table: RoutingTable, homes: Homes) -> DataFrame:
+    def _routed(self, rows: DataFrame, table: RoutingTable, homes: Homes, *, ordered: bool) -> DataFrame:
+        if table.has_backups:
+            return with_copies(rows, self.key_names, table, PLACE, homes.addresses, order=ordered)
         if self.router is None:
             return with_channel(rows, self.key_names, table, PLACE, homes.addresses)
         route = Route(self.router, self.key_names, homes.addresses, self.probe)
         return rows.mapInArrow(route, spark_type(self.row_schema.append(pa.field(PLACE, pa.int32()))))
 
-    def _leaving(
+    def _carriage(
         self, before: Placement, table: RoutingTable, versions: Mapping[int, ManifestRef]
-    ) -> dict[int, Selection]:
+    ) -> tuple[Carriage, bool]:
+        """What moves, and whether all of it is routed anew."""
         if before.router != self.placement(table).router:
             if before.splits and not self.operator.merges:
                 raise IncompatibleCheckpointError(
                     f"The states of operator {self.operator.name!r} were split by {before.router}, and do not merge: "
                     "the routing cannot be changed. Start with a new checkpoint."
                 )
-            return {channel: Selection.of(np.arange(table.slots)) for channel in versions}
-        return {} if self.router is not None else leaving_channels(before.table, table)
+            everything = {channel: Selection.of(np.arange(table.slots)) for channel in versions}
+            return Carriage(everything, everything), True
+        return Carriage() if self.router is not None else carriage(before.table, table), False
 
     # -- homes ------------------------------------------------------------------------------------------------------
 
@@ -314,17 +335,3 @@ def _by_host(homes: Homes) -> dict[str, frozenset[int]]:
     for channel, host in homes.hosts.items():
         found[host] = found.get(host, frozenset()) | {channel}
     return found
-
-
-def leaving_channels(before: RoutingTable, after: RoutingTable) -> dict[int, Selection]:
-    """Give what each channel sends away when ``after`` replaces ``before``."""
-    moves = before.diff(after)
-    sent = moves.actions == Action.MOVE
-    listed = union(before.pin_hashes, before.split_hashes, after.pin_hashes, after.split_hashes)
-    spare = (listed % before.slots, listed)
-    leaving = {}
-    for channel in np.unique(moves.sources[sent]).tolist():
-        mine = sent & (moves.sources == channel)
-        keys = moves.ids[mine & moves.is_key]
-        leaving[channel] = Selection.of(moves.ids[mine & ~moves.is_key], spare, (keys % before.slots, keys))
-    return leaving

@@ -13,10 +13,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evenkeel.errors import EvenkeelError, KeyFailedError, MisplacedTaskError, StageFailedError
+from evenkeel.errors import (
+    ColdChannelError,
+    EvenkeelError,
+    KeyFailedError,
+    MisplacedTaskError,
+    StageFailedError,
+)
 from evenkeel.hashing import hash_keys
 from evenkeel.operators import NEVER, Groups, RowCodec, fold
 from evenkeel.routing.ragged import contains
+from evenkeel.spark.carriage import targets_of
+from evenkeel.spark.columns import ORDER
 from evenkeel.spark.combine import TUPLES
 from evenkeel.spark.homes import HOME, HOME_ROWS, PLACE, host_name
 from evenkeel.spark.times import LATE, event_times
@@ -43,9 +51,11 @@ if TYPE_CHECKING:
     from evenkeel.routing import Router, RoutingTable
     from evenkeel.state import SlotTotals, StateView
 
-__all__ = ["REPORT", "STATE_COLUMNS", "StageTask"]
+__all__ = ["COLD", "REPORT", "STATE_COLUMNS", "StageTask", "WarmProbe"]
 
 REPORT = "__evenkeel_report"
+COLD = "[evenkeel: cold channel]"
+"""How the driver knows the error of a task that found its channel cold, behind all that Spark puts around it."""
 STATE_COLUMNS = {
     "slot": "__evenkeel_slot",
     "hash": "__evenkeel_hash",
@@ -53,6 +63,39 @@ STATE_COLUMNS = {
     "value": "__evenkeel_value",
 }
 _HEAVY_KEYS = 100  # of each channel and batch, reported one by one
+
+
+@dataclass(frozen=True)
+class WarmProbe:
+    """Asks channels, where they are at home, whether their state is near.
+
+    Parameters
+    ----------
+    checkpoint, stage, directory
+        Where the truth is, whose state, and below which directory hosts keep working copies.
+    seats
+        The channel that sits in each home.
+    versions
+        What each channel holds.
+    """
+
+    checkpoint: Checkpoint
+    stage: str
+    directory: str
+    seats: tuple[int, ...]
+    versions: Mapping[int, ManifestRef]
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Say of each channel whose home row is in ``batches`` whether its state is near."""
+        for batch in batches:
+            for seat in batch.column(HOME).to_pylist():
+                channel = self.seats[seat]
+                store = StateStore(self.checkpoint, self.stage, channel, Path(self.directory) / host_name())
+                view = store.open_if_near(self.versions.get(channel))
+                if view is not None:
+                    view.close()
+                warm = view is not None or channel not in self.versions
+                yield pa.RecordBatch.from_arrays([pa.array([channel]), pa.array([warm])], names=["channel", "warm"])
 
 
 @dataclass(frozen=True)
@@ -75,8 +118,16 @@ class StageTask:
         The channel that sits in each home, now and for what leaves.
     versions
         What each channel held after the batch before.
-    leaving
-        What each channel gives away in this batch.
+    sends, drops
+        What each channel gives to others in this batch, and what it keeps no copy of.
+    before
+        The table of the batch before, by which copies are told from moves; None where all is routed anew.
+    stops_if_cold
+        Channels with copies elsewhere, which are switched on rather than restoring the channel.
+    levels_where
+        By column and value of a tuple, how many copies its key is to have.
+    ordered
+        Whether tuples carry the order of their arrival, and are to be put into it.
     merges_arrivals
         Whether state that arrives is a part of a key that may be here already.
     stays
@@ -101,7 +152,12 @@ class StageTask:
     seats: tuple[int, ...]
     seats_before: tuple[int, ...]
     versions: Mapping[int, ManifestRef]
-    leaving: Mapping[int, Selection] = field(default_factory=dict)
+    sends: Mapping[int, Selection] = field(default_factory=dict)
+    drops: Mapping[int, Selection] = field(default_factory=dict)
+    before: RoutingTable | None = None
+    stops_if_cold: frozenset[int] = frozenset()
+    levels_where: Mapping[str, Mapping[Any, int]] = field(default_factory=dict)
+    ordered: bool = False
     merges_arrivals: bool = False
     stays: Mapping[str, frozenset[int]] | None = None
     refuses_null_keys: bool = False
@@ -113,16 +169,21 @@ class StageTask:
         for batch in batches:
             for seat in batch.column(HOME).to_pylist():
                 channel = self.seats_before[seat]
-                if channel not in self.leaving or channel not in self.versions:
+                if channel not in self.sends or channel not in self.versions:
                     continue
-                with self._store(channel).open(self.versions[channel]) as view:
-                    for rows in view.export(self.leaving[channel]):
-                        yield self._addressed(rows)
+                with self._open(channel) as view:
+                    for rows in view.export(self.sends[channel]):
+                        yield self._addressed(rows, channel)
 
-    def _addressed(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+    def _addressed(self, rows: pa.RecordBatch, channel: int) -> pa.RecordBatch:
         hashes = rows.column("hash").to_numpy()
-        by_router = self.router is not None and self.router.keeps_keys_together
-        targets = self.router.route(hashes) if self.router and by_router else self.table.home(hashes)
+        if self.before is not None:
+            places, targets = targets_of(self.before, self.table, channel, hashes)
+            rows = rows.take(pa.array(places))
+        elif self.router is not None and self.router.keeps_keys_together:
+            targets = self.router.route(hashes)
+        else:
+            targets = self.table.home(hashes)
         columns = [pa.array(np.array(self.addresses, np.int32)[targets])]
         columns += [rows.column(name) for name in STATE_COLUMNS]
         return pa.RecordBatch.from_arrays(columns, names=[PLACE, *STATE_COLUMNS.values()])
@@ -168,15 +229,19 @@ class StageTask:
                 others = pc.or_(others, is_state)
             if others.true_count:
                 batch = batch.filter(pc.invert(others))  # noqa: PLW2901
-            tuples.append(batch.select(self.row_schema.names))
+            tuples.append(batch.select([*self.row_schema.names, *([ORDER] if self.ordered else [])]))
         if len(homes) != HOME_ROWS or len(set(homes)) != 1:
             raise MisplacedTaskError(
                 f"A task of stage {self.stage!r} found the home rows {sorted(homes)} instead of one home. This "
                 "version or these settings of Spark do not keep a union partition-aware; nothing is committed.",
                 homes=homes,
             )
-        rows = pa.Table.from_batches(tuples).cast(self.row_schema) if tuples else self.row_schema.empty_table()
-        return self.seats[homes[0]], rows, arrived
+        if not tuples:
+            return self.seats[homes[0]], self.row_schema.empty_table(), arrived
+        rows = pa.Table.from_batches(tuples)
+        if self.ordered:
+            rows = rows.take(np.argsort(rows[ORDER].to_numpy(), kind="stable")).drop_columns(ORDER)
+        return self.seats[homes[0]], rows.cast(self.row_schema), arrived
 
     def _process(
         self, channel: int, rows: pa.Table, arrived: list[pa.RecordBatch], started: float
@@ -184,45 +249,34 @@ class StageTask:
         if self.stays is not None:
             self._forget_others()
         attempt = f"{self.attempts}-{uuid.uuid4().hex}"
-        groups = self._groups(rows)
+        active, standby = self._by_role(rows, channel)
         schema = self.operator.state_schema(self.row_schema)
-        codec = RowCodec(pa.schema([*groups.keys.schema, *schema]))
+        codec = RowCodec(pa.schema([*active.keys.schema, *schema]))
         store = self._store(channel)
-        with store.open(self.versions.get(channel)) as view:
+        with self._open(channel) as view:
             delta = Delta()
-            delta.drop(self.leaving.get(channel, Selection()))
+            delta.drop(self.drops.get(channel, Selection()))
             import_started = time.perf_counter()
             moved_bytes = self._import(view, delta, arrived, codec)
             import_ms = 1000 * (time.perf_counter() - import_started)
             if self._clock is not None:
                 delta.woken_until = self._clock
-                groups = self._with_due_keys(groups, view, delta, codec)
-            slots = groups.hashes % self.table.slots
-            before = view.get(slots, groups.hashes, groups.hashes2, delta)
-            known = before.is_valid().to_numpy(zero_copy_only=False)
-            decoded = codec.decode(before if self._clock is None else without_wakes(before))
-            update = self.operator.update(groups, decoded.select(schema.names), known)
-            if update.states.num_rows != len(groups):
-                raise ValueError(f"it gave {update.states.num_rows} states for {len(groups)} keys.")
-            values = self._encode(groups, update, codec)
-            changes = known | values.is_valid().to_numpy(zero_copy_only=False)
-            delta.put(
-                slots[changes],
-                groups.hashes[changes],
-                groups.hashes2[changes],
-                values.filter(pa.array(changes)),
-                None if arrived else before.filter(pa.array(changes)),
-            )
+                active, standby = self._with_due_keys(active, standby, channel, view, delta, codec)
+            fresh = not arrived
+            update, values = self._update(active, view, delta, codec, fresh=fresh)
+            if standby is not None:
+                self._update(standby, view, delta, codec, fresh=fresh)
             written = store.write_delta(view, delta, batch=self.batch, attempt=attempt)
-            outputs = self._outputs(groups, update)
-            known_times = groups.times[groups.times != NEVER] if groups.times is not None else np.empty(0, np.int64)
+            outputs = self._outputs(active, update)
+            known_times = active.times[active.times != NEVER] if active.times is not None else np.empty(0, np.int64)
             report = {
                 "channel": channel,
                 "host": host_name(),
-                "rows": rows.num_rows,
-                "tuples": _sum(rows, TUPLES) if TUPLES in rows.schema.names else rows.num_rows,
-                "keys": len(groups),
-                "late": update.late + self._late_before(rows),
+                "rows": active.rows.num_rows,
+                "tuples": _sum(active.rows, TUPLES) if TUPLES in rows.schema.names else active.rows.num_rows,
+                "keys": len(active),
+                "backup_rows": 0 if standby is None else standby.rows.num_rows,
+                "late": update.late + self._late_before(active.rows),
                 "results": outputs.num_rows,
                 "newest": int(known_times.max()) if len(known_times) else None,
                 "imported_bytes": moved_bytes,
@@ -230,7 +284,8 @@ class StageTask:
                 "opened": view.opening.how,
                 "opened_ms": view.opening.took_ms,
                 "busy_ms": max(0.0, 1000 * (time.perf_counter() - started) - import_ms - view.opening.took_ms),
-                "loads": self._loads(groups, slots, values, written.totals),
+                "loads": self._loads(active, values, written.totals, channel),
+                "levels": self._levels_asked(active),
             }
             ref = store.write_manifest(view, written, batch=self.batch, attempt=attempt, report=report)
         yield from outputs.to_batches()
@@ -242,12 +297,47 @@ class StageTask:
         """How many tuples came late where they were combined before the shuffle."""
         return _sum(rows, LATE) if LATE in rows.schema.names else 0
 
-    def _groups(self, rows: pa.Table) -> Groups:
+    def _by_role(self, rows: pa.Table, channel: int) -> tuple[Groups, Groups | None]:
+        """Group the tuples of keys that are active here, and those of keys of which this is a backup, if any can be."""
         columns = [rows[name] for name in self.key_names]
         if self.refuses_null_keys and any(column.null_count for column in columns):
             raise ValueError("a row has a null in its key, and null_keys is 'error'.")
-        times = event_times(rows, self.event_time)
-        return Groups.of(rows, self.key_names, hash_keys(*columns), second_hash(*columns), times=times, now=self.now)
+        hashes, hashes2, times = hash_keys(*columns), second_hash(*columns), event_times(rows, self.event_time)
+
+        def groups(mine: NDArray[np.bool_] | None = None) -> Groups:
+            if mine is None:
+                return Groups.of(rows, self.key_names, hashes, hashes2, times=times, now=self.now)
+            own = None if times is None else times[mine]
+            chosen = rows.filter(pa.array(mine))
+            return Groups.of(chosen, self.key_names, hashes[mine], hashes2[mine], times=own, now=self.now)
+
+        if not self.table.has_backups:
+            return groups(), None
+        active = self.table.home(hashes) == channel
+        return groups(active), groups(~active)
+
+    def _update(
+        self, groups: Groups, view: StateView, delta: Delta, codec: RowCodec, *, fresh: bool
+    ) -> tuple[Update, pa.LargeBinaryArray]:
+        """Bring the keys of a batch up to date; ``fresh`` says that what they held is all in the view."""
+        slots = groups.hashes % self.table.slots
+        before = view.get(slots, groups.hashes, groups.hashes2, delta)
+        known = before.is_valid().to_numpy(zero_copy_only=False)
+        decoded = codec.decode(before if self._clock is None else without_wakes(before))
+        names = self.operator.state_schema(self.row_schema).names
+        update = self.operator.update(groups, decoded.select(names), known)
+        if update.states.num_rows != len(groups):
+            raise ValueError(f"it gave {update.states.num_rows} states for {len(groups)} keys.")
+        values = self._encode(groups, update, codec)
+        changes = known | values.is_valid().to_numpy(zero_copy_only=False)
+        delta.put(
+            slots[changes],
+            groups.hashes[changes],
+            groups.hashes2[changes],
+            values.filter(pa.array(changes)),
+            before.filter(pa.array(changes)) if fresh else None,
+        )
+        return update, values
 
     @property
     def _clock(self) -> int | None:
@@ -285,14 +375,22 @@ class StageTask:
         delta.put(*names, encoded if self._clock is None else with_wakes(encoded, wakes))
         return moved_bytes
 
-    def _with_due_keys(self, groups: Groups, view: StateView, delta: Delta, codec: RowCodec) -> Groups:
-        """Add the keys that want to be called and have no tuples."""
+    def _with_due_keys(
+        self, active: Groups, standby: Groups | None, channel: int, view: StateView, delta: Delta, codec: RowCodec
+    ) -> tuple[Groups, Groups | None]:
+        """Add the keys that want to be called and have no tuples, each where its like are."""
         assert self._clock is not None
         _, hashes, hashes2, values = view.due(self._clock, delta)
-        touched = set(zip(groups.hashes.tolist(), groups.hashes2.tolist(), strict=True))
-        alone = np.array([name not in touched for name in zip(hashes.tolist(), hashes2.tolist(), strict=True)], bool)
-        keys = codec.decode(without_wakes(values.filter(pa.array(alone)))).select(list(self.key_names))
-        return groups.and_keys(keys.cast(groups.keys.schema), hashes[alone], hashes2[alone])
+        here = np.ones(len(hashes), bool) if standby is None else self.table.home(hashes) == channel
+
+        def add(groups: Groups, mine: NDArray[np.bool_]) -> Groups:
+            touched = set(zip(groups.hashes.tolist(), groups.hashes2.tolist(), strict=True))
+            names = zip(hashes.tolist(), hashes2.tolist(), strict=True)
+            alone = mine & np.array([name not in touched for name in names], bool)
+            keys = codec.decode(without_wakes(values.filter(pa.array(alone)))).select(list(self.key_names))
+            return groups.and_keys(keys.cast(groups.keys.schema), hashes[alone], hashes2[alone])
+
+        return add(active, here), None if standby is None else add(standby, ~here)
 
     def _encode(self, groups: Groups, update: Update, codec: RowCodec) -> pa.LargeBinaryArray:
         """Encode keys and states; null for those that are not kept."""
@@ -310,16 +408,19 @@ class StageTask:
         schema = [*keys.schema, *self.operator.output_schema(self.row_schema), pa.field(REPORT, pa.string())]
         return pa.table(columns, schema=pa.schema(schema))
 
-    def _loads(self, groups: Groups, slots: NDArray[np.int64], values: pa.Array, totals: SlotTotals) -> dict[str, Any]:
-        """Tuples per slot and of the heaviest keys, and what the slots hold now."""
+    def _loads(self, groups: Groups, values: pa.Array, totals: SlotTotals, channel: int) -> dict[str, Any]:
+        """Tuples per slot and of the heaviest keys, and what the slots hold now; backups are no load."""
         counts = groups.counts
-        by_slot = np.bincount(slots, weights=counts, minlength=self.table.slots)
+        by_slot = np.bincount(groups.hashes % self.table.slots, weights=counts, minlength=self.table.slots)
         touched = np.flatnonzero(by_slot)
         pinned, split = self.table.pin_hashes, self.table.split_hashes
         listed = contains(pinned, groups.hashes) | contains(split, groups.hashes)
         heavy = np.zeros(len(groups), bool)
         heavy[np.argsort(-counts, kind="stable")[:_HEAVY_KEYS]] = True
         chosen = np.flatnonzero(heavy | listed)
+        own = np.ones(len(totals.slots), bool)
+        if self.table.has_backups:
+            own = self.table.slot_channels[totals.slots] == channel
         sizes = pc.fill_null(pc.binary_length(values.take(pa.array(chosen))), -KEY_BYTES).to_numpy()
         return {
             "slots": touched.tolist(),
@@ -327,12 +428,38 @@ class StageTask:
             "keys": groups.hashes[chosen].tolist(),
             "key_counts": counts[chosen].tolist(),
             "key_bytes": (KEY_BYTES + sizes).tolist(),
-            "held_slots": totals.slots.tolist(),
-            "held_bytes": totals.state_bytes.tolist(),
-            "held_keys": totals.keys.tolist(),
+            "held_slots": totals.slots[own].tolist(),
+            "held_bytes": totals.state_bytes[own].tolist(),
+            "held_keys": totals.keys[own].tolist(),
         }
 
+    def _levels_asked(self, groups: Groups) -> list[list[int]]:
+        """The keys for which a tuple's value asks for more copies than the table has."""
+        found: dict[int, int] = {}
+        for column, levels in self.levels_where.items():
+            values = groups.rows[column]
+            for value, wanted in levels.items():
+                rows = pc.fill_null(pc.equal(values, pa.scalar(value, values.type)), False)
+                keys = np.unique(groups.key_of[rows.to_numpy(zero_copy_only=False)])
+                few = self.table.backups(groups.hashes[keys]).lengths < wanted
+                for key in groups.hashes[keys[few]].tolist():
+                    found[key] = max(wanted, found.get(key, 0))
+        return [[key, wanted] for key, wanted in found.items()][:_HEAVY_KEYS]
+
     # -- on the host ------------------------------------------------------------------------------------------------
+
+    def _open(self, channel: int) -> StateView:
+        store, ref = self._store(channel), self.versions.get(channel)
+        if ref is None or channel not in self.stops_if_cold:
+            return store.open(ref)
+        view = store.open_if_near(ref)
+        if view is None:
+            raise ColdChannelError(
+                f"{COLD} The state of channel {channel} of stage {self.stage!r} is not on {host_name()}; copies of it "
+                "are elsewhere.",
+                channel=channel,
+            )
+        return view
 
     def _store(self, channel: int) -> StateStore:
         return StateStore(self.checkpoint, self.stage, channel, self._host_directory)

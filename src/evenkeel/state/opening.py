@@ -35,9 +35,16 @@ if TYPE_CHECKING:
     from evenkeel.state.copies import CopyPlace
     from evenkeel.state.manifest import ChainFile, ManifestRef
 
-__all__ = ["open_version"]
+__all__ = ["open_near", "open_version"]
 
 _BROKEN_COPY = (lmdb.Error, CorruptDataError, GrowError, OSError)
+
+
+def open_near(
+    checkpoint: Checkpoint, place: CopyPlace, stage: str, channel: int, ref: ManifestRef | None, map_bytes: int
+) -> StateView | None:
+    """Open a version from this host's working copy, or not at all."""
+    return _Opener(checkpoint, place, stage, channel, ref, map_bytes).open_current()
 
 
 def open_version(

@@ -11,7 +11,7 @@ from evenkeel.state.copies import CopyPlace, forget
 from evenkeel.state.delta_file import encode
 from evenkeel.state.files import checked_name
 from evenkeel.state.manifest import EMPTY_TIP, ChainFile, Manifest, next_tip, snapshot_due, trim
-from evenkeel.state.opening import open_version
+from evenkeel.state.opening import open_near, open_version
 from evenkeel.state.snapshot import write_snapshot
 
 if TYPE_CHECKING:
@@ -110,10 +110,20 @@ class StateStore:
         -----
         Warm, it reads no file of the checkpoint and takes a fraction of a millisecond.
         """
+        view = self._open(open_version, ref)
+        assert view is not None
+        return view
+
+    def open_if_near(self, ref: ManifestRef | None) -> StateView | None:
+        """Open the version if this host's working copy is at it or a few deltas behind; None where it is not."""
+        return self._open(open_near, ref)
+
+    def _open(self, how: Callable[..., StateView | None], ref: ManifestRef | None) -> StateView | None:
         started = self._timer()
         place = CopyPlace.of(self.directory, self.copy_stage, self.channel)
-        view = open_version(self.checkpoint, place, self.copy_stage, self.channel, ref, self._map_bytes)
-        view.opening = replace(view.opening, took_ms=1000 * (self._timer() - started))
+        view = how(self.checkpoint, place, self.copy_stage, self.channel, ref, self._map_bytes)
+        if view is not None:
+            view.opening = replace(view.opening, took_ms=1000 * (self._timer() - started))
         return view
 
     def write_delta(self, view: StateView, delta: Delta, *, batch: int, attempt: str) -> DeltaFile:

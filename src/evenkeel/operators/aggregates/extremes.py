@@ -24,6 +24,7 @@ __all__ = ["First", "Last", "Max", "Min"]
 class _Chosen(OfColumn):
     """One of the values of each key, by an order in which no two different values are equal."""
 
+    any_order = True
     greatest: ClassVar[bool]
 
     def chosen_type(self, rows: pa.Schema) -> pa.DataType:

@@ -30,6 +30,7 @@ class CountOf(OfColumn):
     """
 
     name = "count_of"
+    any_order = True
     column: str
 
     def state_schema(self, rows: pa.Schema) -> pa.Schema:
