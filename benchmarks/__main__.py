@@ -17,7 +17,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-MODULES = ["hashing", "routing", "sketches", "planning", "pareto", "optimum", "state", "sim", "engine"]
+MODULES = ["hashing", "routing", "sketches", "planning", "pareto", "optimum", "state", "sim", "engine", "applications"]
 RESULTS = Path(__file__).parent / "results"
 
 

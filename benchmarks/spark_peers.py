@@ -60,8 +60,15 @@ class Workplace:
 
     def stream(self, spark):
         """Read it, one file per batch."""
-        schema = spark.read.parquet(str(self.path / "in")).schema
-        return spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(self.path / "in"))
+        return (
+            spark.readStream.schema(self.read(spark).schema)
+            .option("maxFilesPerTrigger", 1)
+            .parquet(str(self.path / "in"))
+        )
+
+    def read(self, spark):
+        """Read all of it at once."""
+        return spark.read.parquet(str(self.path / "in"))
 
     def fresh(self, name: str) -> str:
         """A folder that is not there yet."""

@@ -1,6 +1,6 @@
 """A streaming job on a cluster, with moves in some batches; it ends when its input has a file called ``end``.
 
-Arguments: master, directory (in, out, checkpoint, local and report.json are below it).
+Arguments: master, directory (in, out, checkpoint, local and report.json are below it), and how many backups keys have.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ MOVES_EVERY = 4
 
 
 def main() -> None:
-    master, directory = sys.argv[1], Path(sys.argv[2])
+    master, directory, replicas = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3])
 
     from pyspark.sql import SparkSession
 
@@ -35,12 +35,13 @@ def main() -> None:
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.executor.memory", "512m")
         .config("spark.sql.shuffle.partitions", "3")
+        .config("spark.locality.wait", "30s")  # or a busy machine's tasks are started away from home after 3 s
         .getOrCreate()
     )
     spark.sparkContext.setLogLevel("ERROR")
     query = (
         stream(file_stream(spark, directory / "in"), key="word")
-        .apply(Sum("value"), strategy=Sometimes([6]), channels=6)
+        .apply(Sum("value"), strategy=Sometimes([6]), channels=6, replicas=replicas)
         .start(
             str(directory / "out"), checkpoint=str(directory / "checkpoint"), local_directory=str(directory / "local")
         )
