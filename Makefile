@@ -31,10 +31,10 @@ test: $(READY)  ## every test that CI needs (starts one local Spark)
 test-matrix: $(READY)  ## the Spark tests on every supported version of Spark
 	@$(JDK) && for version in $(SPARKS); do \
 	  venv=.venv-spark-$${version%.*}; \
-	  [ -x $$venv/bin/python ] || { $(PYTHON) -m venv $$venv \
+	  [ $$venv/.locked -nt requirements.lock ] || { $(PYTHON) -m venv $$venv \
 	    && $$venv/bin/python -m pip install --quiet --require-hashes -r requirements.lock \
 	    && $$venv/bin/python -m pip install --quiet --no-deps --no-build-isolation -e . \
-	    && $$venv/bin/python -m pip install --quiet "pyspark==$$version"; } || exit 1; \
+	    && $$venv/bin/python -m pip install --quiet "pyspark==$$version" && touch $$venv/.locked; } || exit 1; \
 	  echo "Spark $$($$venv/bin/python -c 'import pyspark; print(pyspark.__version__)')"; \
 	  $$venv/bin/python -m pytest -q -m spark || exit 1; \
 	done

@@ -9,8 +9,10 @@ import typer
 from rich.console import Console
 
 import evenkeel
+from evenkeel.cli.dashboard import dashboard
 from evenkeel.cli.demo import demo
 from evenkeel.cli.reproduce import reproduce
+from evenkeel.cli.top import top
 from evenkeel.errors import EvenkeelError
 
 __all__ = ["app", "main"]
@@ -23,7 +25,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command()(demo)
+app.command()(dashboard)
 app.command()(reproduce)
+app.command()(top)
 
 
 def _print_version(wanted: bool) -> None:

@@ -188,7 +188,7 @@ class Query:
         }
         manifests = [ref for run in runs for ref in run.manifests]
         self._last = self._checkpoint.commit(
-            batch, manifests, epoch=self._stages[0].table.epoch, metadata={"stages": facts}
+            batch, manifests, epoch=self._stages[0].table.epoch, metadata={"stages": facts, "took_ms": took_ms}
         )
         for stage, run, (_, following) in zip(self._stages, runs, verdicts, strict=True):
             stage.advance(run, following)

@@ -62,6 +62,7 @@ STATE_COLUMNS = {
     "hash2": "__evenkeel_hash2",
     "value": "__evenkeel_value",
 }
+_NAME = 80  # characters of a key's name that a report has
 _HEAVY_KEYS = 100  # of each channel and batch, reported one by one
 
 
@@ -426,6 +427,7 @@ class StageTask:
             "slots": touched.tolist(),
             "slot_counts": by_slot[touched].tolist(),
             "keys": groups.hashes[chosen].tolist(),
+            "key_names": [_name(row) for row in groups.keys.take(pa.array(chosen)).to_pylist()],
             "key_counts": counts[chosen].tolist(),
             "key_bytes": (KEY_BYTES + sizes).tolist(),
             "held_slots": totals.slots[own].tolist(),
@@ -476,6 +478,11 @@ class StageTask:
             store = self._store(held.channel)
             if held.stage == store.copy_stage and held.channel not in mine:
                 store.forget()
+
+
+def _name(key: Mapping[str, Any]) -> str:
+    """A key as people know it, not too long."""
+    return ", ".join(str(part)[:_NAME] for part in key.values())
 
 
 def _sum(rows: pa.Table, column: str) -> int:
