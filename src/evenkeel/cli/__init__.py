@@ -9,9 +9,11 @@ import typer
 from rich.console import Console
 
 import evenkeel
+from evenkeel.cli.advise import advise
 from evenkeel.cli.dashboard import dashboard
 from evenkeel.cli.demo import demo
 from evenkeel.cli.reproduce import reproduce
+from evenkeel.cli.simulate import simulate
 from evenkeel.cli.top import top
 from evenkeel.errors import EvenkeelError
 
@@ -26,6 +28,8 @@ app = typer.Typer(
 )
 app.command()(demo)
 app.command()(dashboard)
+app.command()(simulate)
+app.command()(advise)
 app.command()(reproduce)
 app.command()(top)
 

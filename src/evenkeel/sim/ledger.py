@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from evenkeel.routing import RoutingTable
     from evenkeel.sim.window import Histogram
 
-__all__ = ["Growth", "Ledger", "Measured", "SeenKeys", "StateModel", "growth"]
+__all__ = ["Growth", "Ledger", "Measured", "SeenKeys", "StateModel", "added", "costliest", "growth"]
 
 Growth: TypeAlias = Literal["constant", "linear", "sqrt", "quadratic"] | Callable[[Any], Any]
 """How a load grows with a key's tuples: by name, or a function of an array."""
@@ -114,16 +114,21 @@ class Measured:
 
     def costliest(self, track: int | None) -> NDArray[np.bool_]:
         """Say which are the ``track`` costliest keys; the lower hashes where keys cost as much."""
-        chosen = np.ones(len(self.hashes), np.bool_)
-        if track is None or track >= len(self.hashes):
-            return chosen
-        if track == 0:
-            return ~chosen
-        limit = np.partition(self.costs, len(self.costs) - track)[len(self.costs) - track]
-        chosen = self.costs > limit
-        ties = np.flatnonzero(self.costs == limit)
-        chosen[ties[: track - int(chosen.sum())]] = True
+        return costliest(self.costs, track)
+
+
+def costliest(costs: NDArray[np.float64], track: int | None) -> NDArray[np.bool_]:
+    """Say which are the ``track`` largest costs; the first ones where they are equal. O(costs)."""
+    chosen = np.ones(len(costs), np.bool_)
+    if track is None or track >= len(costs):
         return chosen
+    if track == 0:
+        return ~chosen
+    limit = np.partition(costs, len(costs) - track)[len(costs) - track]
+    chosen = costs > limit
+    ties = np.flatnonzero(costs == limit)
+    chosen[ties[: track - int(chosen.sum())]] = True
+    return chosen
 
 
 class Ledger:

@@ -224,7 +224,7 @@ class _Maker:
         if pace is None:
             pace = MS_PER_LOAD if self.settings.service is None else 1e3 / self.settings.service.rate
         controller = copy.deepcopy(strategy.controller)
-        return ControlledRun(name, self.settings, table, controller, pace, strategy.backup_cost)
+        return ControlledRun(name, self.settings, table, controller, pace, strategy.backup_cost, strategy.heavy_keys)
 
     def _routed(self, name: str, strategy: Routed) -> Run:
         route, channels, by_key = self.route(strategy)
@@ -232,6 +232,8 @@ class _Maker:
             raise InvalidArgumentError(f"{name} splits keys or looks at the order of tuples; replay it by tuples.")
         kind = KeyedRun if by_key and strategy.level != "tuples" else TupleRun
         options: dict[str, Any] = {"flush_every": strategy.flush_every, "count_pairs": strategy.count_pairs}
+        if strategy.afresh and kind is TupleRun:
+            options["renewed"] = lambda: self.route(strategy)[0]
         return kind(name, self.settings, route, channels, **options)
 
     def route(self, strategy: Routed) -> tuple[_Route, int, bool]:

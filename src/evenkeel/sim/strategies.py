@@ -35,6 +35,9 @@ class Routed:
     count_pairs
         Whether to count the (key, channel) pairs, which is what the channels must hold: 12 to 48 bytes of memory for
         each.
+    afresh
+        Whether the router starts anew in each window, as it does in the map tasks of each batch on Spark; else it
+        remembers loads and hot keys from window to window.
     """
 
     router: str | Router | RoutingTable | Callable[[int], Router]
@@ -42,6 +45,7 @@ class Routed:
     level: Literal["auto", "tuples", "histogram"] = "auto"
     flush_every: int | None = None
     count_pairs: bool = True
+    afresh: bool = False
 
     def __post_init__(self) -> None:
         if self.level not in {"auto", "tuples", "histogram"}:
@@ -98,15 +102,19 @@ class Controlled:
         replay's service says, else 0.01 ms.
     backup_cost
         As for :class:`Planned`.
+    heavy_keys
+        How many keys each channel reports one by one, the costliest; the others by slot. The engine's report 100.
     """
 
     controller: Controller
     table: RoutingTable | None = None
     ms_per_load: float | None = None
     backup_cost: float = 0.0
+    heavy_keys: int = 100
 
     def __post_init__(self) -> None:
         _check_least("backup_cost", self.backup_cost, 0)
+        _check_least("heavy_keys", self.heavy_keys, 0)
 
 
 Strategy: TypeAlias = str | Router | RoutingTable | Planner | Controller | Routed | Planned | Controlled

@@ -417,7 +417,7 @@ class StageTask:
         pinned, split = self.table.pin_hashes, self.table.split_hashes
         listed = contains(pinned, groups.hashes) | contains(split, groups.hashes)
         heavy = np.zeros(len(groups), bool)
-        heavy[np.argsort(-counts, kind="stable")[:_HEAVY_KEYS]] = True
+        heavy[np.lexsort((groups.hashes, -counts))[:_HEAVY_KEYS]] = True
         chosen = np.flatnonzero(heavy | listed)
         own = np.ones(len(totals.slots), bool)
         if self.table.has_backups:

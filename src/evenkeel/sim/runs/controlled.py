@@ -8,6 +8,7 @@ import numpy as np
 
 from evenkeel.control import BatchReport, ChannelReport, Controller, Tally
 from evenkeel.routing.ragged import contains, union
+from evenkeel.sim.ledger import costliest
 from evenkeel.sim.runs.tabled import Change, TableRun
 
 if TYPE_CHECKING:
@@ -24,8 +25,8 @@ __all__ = ["ControlledRun"]
 class ControlledRun(TableRun):
     """A controller that is told of every window as of a batch, and decides.
 
-    Channels report exactly: every slot, and the costliest keys of all channels together, as many as the controller
-    tracks, besides those that the table lists. O(keys · log) per window.
+    Channels report as those of the engine do: every slot, and of the keys with tuples each its costliest, besides those
+    that the table lists; the lower hashes where keys cost as much. O(keys · log) per window.
 
     Parameters
     ----------
@@ -35,6 +36,8 @@ class ControlledRun(TableRun):
         Who decides; changed by the run.
     ms_per_load
         How long one unit of load takes.
+    heavy_keys
+        How many keys each channel reports one by one.
     """
 
     def __init__(
@@ -45,9 +48,10 @@ class ControlledRun(TableRun):
         controller: Controller,
         ms_per_load: float,
         backup_cost: float = 0.0,
+        heavy_keys: int = 100,
     ) -> None:
         super().__init__(name, settings, table, backup_cost)
-        self.controller, self._ms_per_load = controller, ms_per_load
+        self.controller, self._ms_per_load, self._heavy_keys = controller, ms_per_load, heavy_keys
 
     def decide(self, window: Window, measured: Measured, homes: NDArray[np.int32]) -> Change:
         """Report the window and ask."""
@@ -87,24 +91,22 @@ class ControlledRun(TableRun):
         edges = np.searchsorted(places[order], np.arange(table.channels + 1))
         hashes = measured.hashes[rows]
         columns = (measured.counts[rows] / parts, measured.costs[rows] / parts, measured.state_bytes[rows] // parts)
-        told = self._told(measured)[rows]
+        listed = contains(union(table.pin_hashes, table.split_hashes), hashes)
+        busy = np.flatnonzero(columns[0] > 0)
+        bounds = np.searchsorted(busy, edges)
         slots = hashes % table.slots
         reports = []
         for channel in range(table.channels):
             mine = slice(edges[channel], edges[channel + 1])
-            of_keys = told[mine]
+            touched = busy[bounds[channel] : bounds[channel + 1]]
+            of_keys = touched[listed[touched] | costliest(columns[1][touched], self._heavy_keys)]
             reports.append(
                 ChannelReport(
                     channel,
                     float(columns[1][mine].sum()) * self._ms_per_load,
                     Tally(slots[mine], *(column[mine] for column in columns)),
-                    Tally(hashes[mine][of_keys], *(column[mine][of_keys] for column in columns)),
+                    Tally(hashes[of_keys], *(column[of_keys] for column in columns)),
                     int(edges[channel + 1] - edges[channel]),
                 )
             )
         return tuple(reports)
-
-    def _told(self, measured: Measured) -> NDArray[np.bool_]:
-        """The keys that are reported one by one."""
-        listed = union(self.table.pin_hashes, self.table.split_hashes)
-        return measured.costliest(self.controller.options.windows.max_keys) | contains(listed, measured.hashes)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
     from evenkeel.sim.window import Tuples, Window
 
-__all__ = ["KeyedRun", "Pairs", "TupleRun"]
+__all__ = ["KeyedRun", "Pairs", "Route", "TupleRun"]
+
+Route: TypeAlias = "Callable[[NDArray[np.int64], NDArray[np.int64] | None], NDArray[np.int32]]"
 
 
 class Pairs:
@@ -65,6 +67,8 @@ class TupleRun(Run):
         How many there are.
     flush_every, count_pairs
         See :class:`~evenkeel.sim.strategies.Routed`.
+    renewed
+        Gives a router that has seen nothing yet, for the next window; None where it goes on.
     """
 
     needs_tuples = True
@@ -73,14 +77,16 @@ class TupleRun(Run):
         self,
         name: str,
         settings: Settings,
-        route: Callable[[NDArray[np.int64], NDArray[np.int64] | None], NDArray[np.int32]],
+        route: Route,
         channels: int,
         *,
         flush_every: int | None = None,
         count_pairs: bool = True,
+        renewed: Callable[[], Route] | None = None,
     ) -> None:
         super().__init__(name, settings)
         self._route, self._channels, self._flush_every = route, channels, flush_every
+        self._renewed = renewed
         self._loads = np.zeros(channels, np.int64)
         self._pairs = Pairs() if count_pairs else None
 
@@ -96,6 +102,8 @@ class TupleRun(Run):
     def close(self, window: Window, shared: Shared | None) -> dict[str, Any]:  # noqa: ARG002  tuples are all it sees
         """Give the window's row."""
         loads, self._loads = self._loads, np.zeros(self._channels, np.int64)
+        if self._renewed is not None:
+            self._route = self._renewed()
         row = self._row(window, int(loads.sum()), Sight(loads.astype(np.float64)))
         if self._pairs is None:
             return row
