@@ -9,7 +9,7 @@ JDK    := . scripts/jdk.sh
 # The versions of Spark that the engine is tested on; the lock has the last one.
 SPARKS := 4.1.* 4.2.* 4.3.*
 
-.PHONY: help demo test test-matrix check bench lock format clean
+.PHONY: help demo test test-matrix check bench docs lock format clean
 .DEFAULT_GOAL := help
 
 help:  ## this list
@@ -47,6 +47,9 @@ check: $(READY)  ## lint, format, types, import rules
 
 bench: $(READY)  ## benchmarks: ratios against peers, in one run
 	@$(BIN)/python -m benchmarks
+
+docs: $(READY)  ## the docs site, in site/
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 format: $(READY)  ## apply the formatter and the safe fixes
 	$(BIN)/ruff check --fix .

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CheckpointInUseError",
+    "ColdChannelError",
     "CommitConflictError",
     "CorruptDataError",
     "EvenkeelError",

@@ -7,12 +7,15 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 
 import evenkeel
 from evenkeel.cli.advise import advise
 from evenkeel.cli.dashboard import dashboard
 from evenkeel.cli.demo import demo
+from evenkeel.cli.init import init
 from evenkeel.cli.reproduce import reproduce
+from evenkeel.cli.run import run
 from evenkeel.cli.simulate import simulate
 from evenkeel.cli.top import top
 from evenkeel.errors import EvenkeelError
@@ -27,6 +30,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command()(demo)
+app.command()(init)
+app.command()(run)
 app.command()(dashboard)
 app.command()(simulate)
 app.command()(advise)
@@ -54,5 +59,5 @@ def main() -> None:
     try:
         app()
     except EvenkeelError as error:
-        Console(stderr=True, highlight=False).print(f"[bold red]error:[/] {error}", soft_wrap=True)
+        Console(stderr=True, highlight=False).print(f"[bold red]error:[/] {escape(str(error))}", soft_wrap=True)
         sys.exit(2)

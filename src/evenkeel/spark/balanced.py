@@ -271,7 +271,7 @@ class BalancedStage:
         self.before = Placement(before, facts["router"], facts["splits"])
         self.versions = {ref.channel: ref for ref in commit.manifests if ref.stage == self.name}
         self.watermark = facts["watermark"]
-        self._noted = dict(facts["noted"])
+        self._noted = dict(facts.get("noted", []))  # written since there are replicas
         self.stage.hosts = {int(channel): host for channel, host in facts["hosts"].items()}
         saved = pa.ipc.open_stream(files.read(StoredFile(*facts["files"]["controller"]))).read_all()
         self.controller.restore(Saved.from_arrow(saved))

@@ -1,0 +1,224 @@
+"""Jobs on Spark: from what a job file says to a running query."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import threading
+import time
+from contextlib import contextmanager
+from pathlib import Path as FilePath
+from typing import TYPE_CHECKING, Any, cast
+
+from evenkeel.errors import EvenkeelError, InvalidArgumentError, StageFailedError
+from evenkeel.jobs import check_columns, progress_of
+from evenkeel.jobs.document import blamed
+from evenkeel.spark.api import Flow
+from evenkeel.spark.sinks import as_sink
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from evenkeel.jobs import Job, Progress
+    from evenkeel.jobs.lines import Path
+    from evenkeel.spark.query import Query
+
+__all__ = ["RunningJob", "check_job", "make_session"]
+
+_LOOK_EVERY_SECONDS = 0.1
+# How Spark tells a batch that its own `stop` has ended from one that failed.
+_INTERRUPTED = "py4j.protocol.Py4JJavaError: An error occurred while calling stop: java.lang.InterruptedException"
+_QUIET = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
+
+
+def check_job(job: Job) -> None:
+    """Check all that can be known without the source's columns; starts no Spark."""
+    _flow(job, cast("DataFrame", None))
+
+
+def make_session(job: Job) -> SparkSession:
+    """Give the session that there is, or make one with the job's settings."""
+    from pyspark.sql import SparkSession
+
+    found = SparkSession.getActiveSession()
+    if found is not None:
+        return found
+    # Workers must run the interpreter that runs us, and find the modules that the job names beside its file.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    beside = str(FilePath(job.document.name).absolute().parent)
+    os.environ["PYTHONPATH"] = os.pathsep.join([beside, os.environ.get("PYTHONPATH", "")])
+    builder = SparkSession.builder.appName(job.name)
+    for name, value in {**_QUIET, **job.spark}.items():
+        builder = builder.config(name, value)
+    with _telling(job, ("spark",)):
+        session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    return session
+
+
+class RunningJob:
+    """A job's query, which can be asked to stop after the batch in progress.
+
+    Spark's own ``stop`` breaks off what is running. So the sink is passed through here: nothing of a batch runs before
+    somebody reads its results, and a batch that comes after one asked to stop is held there until Spark has stopped.
+
+    Raises
+    ------
+    InvalidArgumentError
+        With the line of what Spark does not know, or of a column that is not there.
+    """
+
+    def __init__(self, job: Job, spark: SparkSession) -> None:
+        plain = isinstance(job.sink, str) and job.sink != "console"
+        self._write = as_sink(_absolute(str(job.sink)) if plain else job.sink)
+        self._turn = threading.Lock()
+        self._begun = -1
+        self._last: int | None = None
+        self._held = False
+        self._query: Query | None = None
+        rows = _rows(job, spark)
+        check_columns(job, spark.createDataFrame([], rows.schema).toArrow().schema)
+        flow = _flow(job, rows)
+        trigger = None if job.trigger is None else dict(job.trigger)
+        try:
+            self._query = flow.start(
+                self._pass,
+                checkpoint=job.checkpoint,
+                trigger=trigger,
+                local_directory=job.local_directory,
+                job=job.name,
+            )
+        except InvalidArgumentError as error:
+            raise job.document.error((("stage",), str(error))) from error
+
+    def batches(self, stop: threading.Event) -> Iterator[Progress]:
+        """Give every batch that is committed, until the query ends, or one asks to ``stop`` and the last is done.
+
+        However it ends, the checkpoint is free afterwards.
+        """
+        query, seen = self._query, -1
+        assert query is not None
+        try:
+            while True:
+                running = query.spark_query
+                active = running is not None and running.isActive  # Asked first, so that no batch before it is missed.
+                for entry in query.history:
+                    if entry["batch"] > seen:
+                        seen = entry["batch"]
+                        yield progress_of(entry, query.decisions)
+                if not active:
+                    break
+                if stop.is_set() and self._last is None:
+                    with self._turn:
+                        self._last = self._begun
+                # Between two batches Spark's own thread is at work, and would complain at length when broken off.
+                if self._last is not None and seen >= self._last and (self._held or _is_idle(query)):
+                    query.stop()
+                else:
+                    time.sleep(_LOOK_EVERY_SECONDS)
+            _raise_failure(query)
+        finally:
+            query.stop()
+
+    def _pass(self, results: DataFrame, batch: int) -> None:
+        """Write the results of a batch, unless it came after one asked to stop."""
+        with self._turn:
+            comes_after = self._last is not None and batch > self._last
+            self._begun = batch
+        if comes_after:
+            self._hold()
+        self._write(results, batch)
+
+    def _hold(self) -> None:
+        self._held = True
+        while self._query is None or (self._query.spark_query is not None and self._query.spark_query.isActive):
+            time.sleep(_LOOK_EVERY_SECONDS)
+        raise RuntimeError(_INTERRUPTED)
+
+
+def _is_idle(query: Query) -> bool:
+    return query.spark_query is not None and not query.spark_query.status["isTriggerActive"]
+
+
+def _raise_failure(query: Query) -> None:
+    """Raise what ended a query, told in a line: the last error named in Spark's long account of it."""
+    from pyspark.errors import StreamingQueryException
+
+    try:
+        query.await_termination()
+    except StreamingQueryException as error:
+        named = re.findall(r"^(?:[\w.]+\.)?(\w+(?:Error|Exception)): (.+)$", str(error), re.MULTILINE)
+        told = f"{named[-1][0]}: {named[-1][1]}" if named else str(error).strip().splitlines()[0]
+        raise StageFailedError(f"The query failed. {told}") from error
+
+
+def _flow(job: Job, rows: DataFrame) -> Flow:
+    flow = Flow(rows, ())
+    for number, stage in enumerate(job.stage):
+        with _blaming(job, number):
+            keyed = flow.key_by(*stage.keys, event_time=stage.event_time, delay=stage.delay, null_keys=stage.null_keys)
+            flow = keyed.apply(
+                stage.operator,
+                stage.chosen(),
+                stage.channels,
+                slots=stage.slots,
+                combine=stage.combine,
+                replicas=stage.replicas,
+                aggregate_every=stage.aggregate_every,
+                split_results=stage.split_results,
+                probe=stage.probe,
+            )
+    return flow
+
+
+@contextmanager
+def _blaming(job: Job, number: int) -> Iterator[None]:
+    """Tell a mistake in a stage with the line of the key that it is about."""
+    try:
+        yield
+    except EvenkeelError as error:
+        said = job.document.values["stage"][number]
+        path: Path = ("stage", number, blamed(error, said) or "strategy")
+        raise job.document.error((path, str(error))) from error
+
+
+def _rows(job: Job, spark: SparkSession) -> DataFrame:
+    """Open the source; what Spark says against it is told with the line."""
+    source = job.source
+    reader: Any = (spark.readStream if source.stream else spark.read).format(source.format).options(**source.options)
+    if source.schema is not None:
+        with _telling(job, ("source", "schema")):
+            reader = reader.schema(source.schema)
+    with _telling(job, ("source", "format" if source.path is None else "path")):
+        rows: DataFrame = reader.load() if source.path is None else reader.load(_absolute(source.path))
+    if source.where is not None:
+        with _telling(job, ("source", "where")):
+            rows = rows.where(source.where)
+    for number, expression in enumerate(source.select):
+        with _telling(job, ("source", "select", number)):
+            rows.selectExpr(expression)
+    return rows.selectExpr(*source.select) if source.select else rows
+
+
+@contextmanager
+def _telling(job: Job, path: Path) -> Iterator[None]:
+    """Tell what Spark complains about as a mistake in a line of the job file."""
+    from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except PySparkException as error:
+        raise job.document.error((path, str(error).strip().splitlines()[0])) from error
+    except Py4JJavaError as error:
+        # An error that PySpark has no name for: there is no such format.
+        told = error.java_exception.getMessage().splitlines()[0]
+        raise job.document.error((("source", "format"), told)) from error
+
+
+def _absolute(path: str) -> str:
+    """Give a path as Spark understands it: its JVM may have been started elsewhere."""
+    return path if "://" in path else str(FilePath(path).absolute())
