@@ -10,7 +10,8 @@
     ├── InvalidPlanError                    a plan that would lose state, or does not do what it says
     ├── StageFailedError                    a keyed stage that failed: operator, channel, batch and key
     │   ├── KeyFailedError                  what an operator raised for one key
-    │   └── MisplacedTaskError              a task that found no home row, or two
+    │   ├── MisplacedTaskError              a task that found no home row, or two
+    │   └── ColdChannelError                a channel without its state, while others hold copies of it
     ├── StorageError                        a disk or file system that fails, or is full
     ├── IncompatibleCheckpointError         a checkpoint of another job, or of a newer format
     ├── CheckpointInUseError                a checkpoint that another query holds

@@ -65,6 +65,17 @@ def test_a_table_without_listed_keys_needs_no_join(spark):
     np.testing.assert_array_equal(routed.toArrow()["channel"].to_numpy(), table.route(values))
 
 
+@pytest.mark.parametrize("pins", [1, 32, 33, 200])
+def test_pins_are_found_whether_few_or_many(spark, pins):
+    values = pa.array([f"w{number}" for number in range(300)] + [None])
+    frame = spark.createDataFrame(pa.table({"word": values}))
+    chosen = hash_keys(values)[:pins]
+    table = RoutingTable.even(5).with_pins(chosen, np.arange(pins) % 5)
+    routed = with_channel(frame, ["word"], table, "channel", [10, 11, 12, 13, 14])
+    assert ("Join" in routed._jdf.queryExecution().toString()) == (pins > 32)
+    np.testing.assert_array_equal(routed.toArrow()["channel"].to_numpy(), 10 + table.route(values))
+
+
 def test_composite_keys_are_hashed_in_the_order_given(spark):
     frame = spark.createDataFrame(pa.table({"a": [1, 2, 3], "b": ["x", "y", "z"]}))
     table = RoutingTable.even(9)

@@ -22,15 +22,16 @@ __all__ = ["ORDER", "literal_array", "with_channel", "with_copies"]
 
 ORDER = "__evenkeel_order"
 """In which order tuples arrived: the same on every copy of their key."""
+_FEW = 32  # pins that are compared one by one in less time than a broadcast takes
 
 
-def literal_array(values: Iterable[int]) -> str:
-    """Give an array of ints as one literal of SQL.
+def literal_array(values: Iterable[int], kind: str = "int") -> str:
+    """Give an array of whole numbers as one literal of SQL.
 
     Parsed from text by Spark and folded into a constant when the query is planned; an array of literals would be an
     expression for each element.
     """
-    return f"from_json('[{','.join(map(str, values))}]', 'array<int>')"
+    return f"from_json('[{','.join(map(str, values))}]', 'array<{kind}>')"
 
 
 def with_channel(
@@ -42,7 +43,8 @@ def with_channel(
 ) -> DataFrame:
     """Add the channel of each row as ``column``, or its address: its slot's, or that of its key's own entry.
 
-    Keys are hashed by Spark's ``xxhash64``, slots are a constant array, and listed keys a broadcast join. The rows of a
+    Keys are hashed by Spark's ``xxhash64``, slots are a constant array, a few pins too, and more of them a broadcast
+    join, which costs a job of its own. The rows of a
     split key take turns over its channels within each task. All is said in SQL, since every column that is put together
     in Python costs calls into the JVM, in every batch.
     """
@@ -53,6 +55,10 @@ def with_channel(
     listed = np.concatenate([table.pin_hashes, table.split_hashes])
     if len(listed) == 0:
         return frame.selectExpr("*", f"{by_slot} AS {sql_name(column)}")
+    if len(listed) <= _FEW and len(table.split_hashes) == 0:
+        place = f"int(array_position({literal_array(listed.tolist(), 'bigint')}, {key_hash})) - 1"
+        by_key = f"get({literal_array(address[table.pin_channels].tolist())}, {place})"
+        return frame.selectExpr("*", f"coalesce({by_key}, {by_slot}) AS {sql_name(column)}")
     from pyspark.sql import functions as F
 
     own = [address[channels].tolist() for channels in table.active_channels(listed).tolist()]
