@@ -91,6 +91,9 @@ def discard(results, batch) -> None:  # noqa: ARG001
     results.write.format("noop").mode("overwrite").save()
 
 
+discard.reads_once = True
+
+
 def batch_ms(query) -> list[float]:
     """Milliseconds of each batch of a query of Spark's own that had rows."""
     return [p["durationMs"]["triggerExecution"] for p in query.recentProgress if p["numInputRows"] > 0]

@@ -47,6 +47,26 @@ def test_a_sink_may_read_its_results_twice_and_the_stage_still_runs_once(spark, 
     assert len(manifests) == 2 * len(tables)  # one for each channel and batch
 
 
+def test_a_batch_runs_again_where_the_attempt_that_the_sink_has_seen_is_not_certain(
+    spark, tmp_path, place, monkeypatch
+):
+    from evenkeel.spark.stage import StageRun
+
+    tables = [zipf_words(200, 20, seed) for seed in range(3)]
+    write_batches(tmp_path / "in", tables)
+    found, kept = StageRun._written, []
+
+    def doubtful(run):
+        kept.append((run.batch, run.kept))
+        return None if run.batch == 1 and not run.kept else found(run)
+
+    monkeypatch.setattr(StageRun, "_written", doubtful)
+    query = run(file_stream(spark, tmp_path / "in"), place, Count())
+    assert kept == [(0, False), (1, False), (1, True), (2, False)]
+    latest = {row["word"]: row["count"] for row in query.sink.table().to_pylist()}
+    assert latest == expected(tables)[0]
+
+
 def test_a_key_or_state_of_another_type_is_another_job(spark, tmp_path, place):
     rows = zipf_words(50, 5, 0)
     run(spark.createDataFrame(rows), place, Sum("value"))

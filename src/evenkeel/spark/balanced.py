@@ -99,8 +99,11 @@ class BalancedStage:
 
     # -- one batch --------------------------------------------------------------------------------------------------
 
-    def run(self, rows: DataFrame, batch: int, started: float, *, closing: bool = False) -> StageRun:
-        """Run one batch; nothing counts before :meth:`advance`. A closing one is later than all times."""
+    def run(self, rows: DataFrame, batch: int, started: float, *, keep: bool, closing: bool = False) -> StageRun:
+        """Run one batch; nothing counts before :meth:`advance`. A closing one is later than all times.
+
+        ``keep`` is for results that may be read more than once.
+        """
         executors_left = self._see_to_homes(batch, started)
         if self.levels is not None and not self.versions:
             self.table = with_replicas(self.table, self.levels.default, {}, self.stage.hosts)
@@ -112,7 +115,7 @@ class BalancedStage:
         now = Moment(batch, watermark, int(1e6 * started))
         if closing:
             now = Moment(_END, _END, _END)
-        return self.stage.run(rows, batch, now, self.table, self.before, self.versions)
+        return self.stage.run(rows, batch, now, self.table, self.before, self.versions, keep=keep)
 
     def decide(self, run: StageRun, batch: int, now: float, took_ms: float) -> tuple[Decision | None, RoutingTable]:
         """Tell the controller what the batch brought, and ask for the table of the next one."""

@@ -154,17 +154,25 @@ class Query:
             self._remove_old_tables()
 
     def _run(self, rows: DataFrame, batch: int, started: float, closed_steps: int) -> list[StageRun]:
-        """Run a batch and commit it; again with other roles where channels turn out to have lost their state."""
+        """Run a batch and commit it.
+
+        Again with other roles where channels turn out to have lost their state; and again with results that are kept
+        where a task was run twice, so that it is not certain which of its attempts the sink has seen.
+        """
+        keep_all = False
         for attempt in itertools.count(1):
             runs: list[StageRun] = []
             results = rows
             try:
                 for stage in self._stages:
-                    runs.append(stage.run(results, batch, started, closing=stage.step < closed_steps))
+                    keep = keep_all or (stage is self._stages[-1] and not getattr(self._sink, "reads_once", False))
+                    closing = stage.step < closed_steps
+                    runs.append(stage.run(results, batch, started, keep=keep, closing=closing))
                     results = runs[-1].output
                 self._sink(results, batch)
-                for run in runs:
-                    run.finish()
+                if not all([run.finish() for run in runs]):  # noqa: C419 - every one is to finish
+                    keep_all = True
+                    continue
                 self._commit(batch, runs, started)
             except Exception as error:
                 if COLD not in str(error) or attempt == _ATTEMPTS:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow as pa
@@ -16,11 +17,13 @@ if TYPE_CHECKING:
     WriteBatch: TypeAlias = Callable[[DataFrame, int], object]
     Sink: TypeAlias = str | WriteBatch
 
-__all__ = ["Memory", "as_sink"]
+__all__ = ["Files", "Memory", "as_sink"]
 
 
 class Memory:
     """Keeps all results on the driver, for trying things out: as many as fit into its memory."""
+
+    reads_once = True
 
     def __init__(self) -> None:
         self.batches: dict[int, pa.Table] = {}
@@ -37,6 +40,18 @@ class Memory:
         return pa.concat_tables([self.batches[batch] for batch in sorted(self.batches)])
 
 
+@dataclass(frozen=True)
+class Files:
+    """Parquet files, one folder per batch."""
+
+    path: str
+    reads_once = True
+
+    def __call__(self, results: DataFrame, batch: int) -> None:
+        """Write one batch's results, in place of any that were written for it before."""
+        results.write.mode("overwrite").parquet(f"{self.path}/batch={batch}")
+
+
 def as_sink(sink: Sink) -> WriteBatch:
     """Give what writes one batch's results.
 
@@ -45,7 +60,8 @@ def as_sink(sink: Sink) -> WriteBatch:
     sink
         A path: Parquet files below it, one folder ``batch=…`` per batch. ``"console"``: the first rows of each batch
         are printed. ``"memory"``: all results are kept on the driver, in the query's ``sink``. Or a function of the
-        results and the batch's number, which must leave the same however often it is called for one batch.
+        results and the batch's number, which must leave the same however often it is called for one batch. One that
+        reads all results exactly once may have an attribute ``reads_once = True``: they are not cached then.
     """
     if callable(sink):
         return sink
@@ -54,7 +70,7 @@ def as_sink(sink: Sink) -> WriteBatch:
     if sink == "memory":
         return Memory()
     if isinstance(sink, str):
-        return lambda results, batch: results.write.mode("overwrite").parquet(f"{sink}/batch={batch}")
+        return Files(sink)
     raise InvalidArgumentError(f"A sink is a path, 'console', 'memory' or a function(results, batch); got {sink!r}.")
 
 

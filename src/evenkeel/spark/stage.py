@@ -56,26 +56,31 @@ class StageRun:
     """One batch on its way through a keyed stage: Spark runs it when somebody reads the results."""
 
     output: DataFrame
-    """The results; the stage runs once, however often this is read."""
+    """The results; if they are kept, the stage runs once, however often this is read."""
     stage: str
     batch: int
     attempts: str
     task: StageTask
     checkpoint: Checkpoint
+    kept: bool
     _held: DataFrame
     manifests: list[ManifestRef] = field(default_factory=list)
     reports: list[dict[str, Any]] = field(default_factory=list)
 
-    def finish(self) -> None:
-        """See to it that every channel has run, and learn what each reports.
+    def finish(self) -> bool:
+        """Learn what each channel reports; says whether that is certain.
 
         As a rule, the results have been read by now and each channel left one manifest. Where some did not run, or ran
-        more than once, the report beside the results that were kept says which attempt it was that counts.
+        more than once, the report beside the results that were kept says which attempt it was that counts. If they
+        were not kept, it is not certain, and the batch must run again.
         """
         found = self._written()
+        if found is None and self.kept:
+            found = self._reported()
         if found is None:
-            found = self._kept()
+            return False
         self.manifests, self.reports = [ref for ref, _ in found], [report for _, report in found]
+        return True
 
     def _written(self) -> list[tuple[ManifestRef, dict[str, Any]]] | None:
         try:
@@ -85,14 +90,15 @@ class StageRun:
         once = [ref.channel for ref, _ in found] == list(range(self.task.table.channels))
         return [(ref, manifest.report) for ref, manifest in found] if once else None
 
-    def _kept(self) -> list[tuple[ManifestRef, dict[str, Any]]]:
+    def _reported(self) -> list[tuple[ManifestRef, dict[str, Any]]]:
         lines = self._held.where(f"{REPORT} IS NOT NULL").select(REPORT).collect()
         refs = [ManifestRef.from_json(json.loads(line[0])) for line in lines]
         return [(ref, self.checkpoint.read_manifest(ref).report) for ref in refs]
 
     def release(self) -> None:
-        """Give up the cached results."""
-        self._held.unpersist()
+        """Give up the results that were kept."""
+        if self.kept:
+            self._held.unpersist()
 
 
 @dataclass(slots=True)
@@ -159,8 +165,13 @@ class KeyedStage:
         table: RoutingTable,
         before: Placement,
         versions: Mapping[int, ManifestRef],
+        *,
+        keep: bool,
     ) -> StageRun:
-        """Run one batch under ``table``; what was placed elsewhere before moves in the same shuffle."""
+        """Run one batch under ``table``; what was placed elsewhere before moves in the same shuffle.
+
+        ``keep`` is for results that may be read more than once.
+        """
         from pyspark import StorageLevel
 
         if len(table.split_hashes) and not self.splits:
@@ -205,9 +216,11 @@ class KeyedStage:
             arriving = arriving.unionByName(old.rows.mapInArrow(task.export, _STATE_DDL), allowMissingColumns=True)
         shuffled = arriving.repartition(table.channels, PLACE)
         everything = homes.twice.unionByName(shuffled, allowMissingColumns=True)
-        held = everything.mapInArrow(task.run, self._output_type()).persist(StorageLevel.MEMORY_AND_DISK)
+        held = everything.mapInArrow(task.run, self._output_type())
+        if keep:
+            held = held.persist(StorageLevel.MEMORY_AND_DISK)
         output = held.where(f"{REPORT} IS NULL").drop(REPORT)
-        return StageRun(output, self.name, batch, attempts, task, self.checkpoint, held)
+        return StageRun(output, self.name, batch, attempts, task, self.checkpoint, keep, held)
 
     def cold_channels(self, versions: Mapping[int, ManifestRef]) -> frozenset[int]:
         """Ask every channel, at home, whether its state is near; give those of which it is not."""
