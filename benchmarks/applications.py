@@ -293,12 +293,12 @@ def beside_state(name: str, operator, kind: str, rows: int) -> list[dict]:
 def sessions_by_state(quick: bool) -> list[dict]:
     """Sessions beside the same logic in ``transformWithStateInPandas``."""
     operator = Sessions("15 seconds", Aggregate(n=Count(), total=Sum("value")))
-    return beside_state("sessions", operator, "sessions", ROWS)
+    return beside_state("sessions", operator, "sessions", ROWS // 2 if quick else ROWS)
 
 
 def rules_by_state(quick: bool) -> list[dict]:
     """A rule over the last 20 events beside the same logic in ``transformWithStateInPandas``."""
-    return beside_state("CEP rule", Detector({"spike": RULE}), "rule", ROWS)
+    return beside_state("CEP rule", Detector({"spike": RULE}), "rule", ROWS // 2 if quick else ROWS)
 
 
 if __name__ == "__main__":
