@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import socket
 from collections import Counter
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["HOME", "HOME_ROWS", "PLACE", "Homes", "executors", "host_name"]
+__all__ = ["HOME", "HOME_ROWS", "PLACE", "Homes", "executors", "host_name", "seat_of"]
 
 HOME = "__evenkeel_home"
 PLACE = "__evenkeel_place"
@@ -40,6 +41,14 @@ def executors(spark: SparkSession) -> frozenset[str]:
     return frozenset(context.sc().getExecutorMemoryStatus().keys().mkString(" ").split())
 
 
+_formed = itertools.count()
+
+
+def seat_of(home: int, seats: int) -> int:
+    """Give the seat that a home row is about; the numbers go on where homes are formed again."""
+    return home % seats
+
+
 @dataclass(frozen=True, slots=True)
 class Homes:
     """The homes of N channels: N seats, and who sits where.
@@ -53,7 +62,7 @@ class Homes:
     Parameters
     ----------
     rows
-        The cached home rows: placement value and number of each seat.
+        The cached home rows: placement value and number of each seat; see :func:`seat_of`.
     places
         The placement value of each seat.
     seats
@@ -78,9 +87,12 @@ class Homes:
 
         up = executors(spark)
         places = placement_values(spark, len(loads))
-        table = pa.table({PLACE: pa.array(places, pa.int32()), HOME: pa.array(range(len(places)), pa.int32())})
         made: list[tuple[int, DataFrame, tuple[str, ...]]] = []
         while len(made) < _ATTEMPTS and (not made or made[-1][0] > 1):
+            # Spark knows what is cached by its content: rows made again must differ, or they share a cache and its end.
+            first = len(places) * next(_formed)
+            seats_made = pa.array(range(first, first + len(places)), pa.int32())
+            table = pa.table({PLACE: pa.array(places, pa.int32()), HOME: seats_made})
             rows = spark.createDataFrame(table).repartition(len(places), PLACE).persist(StorageLevel.MEMORY_AND_DISK)
             rows.count()  # caches them, where Spark finds room: evenly, as a rule
             found = rows.mapInArrow(_tell_host, f"{HOME} int, host string").collect()

@@ -26,7 +26,7 @@ from evenkeel.routing.ragged import contains
 from evenkeel.spark.carriage import targets_of
 from evenkeel.spark.columns import ORDER
 from evenkeel.spark.combine import TUPLES
-from evenkeel.spark.homes import HOME, HOME_ROWS, PLACE, host_name
+from evenkeel.spark.homes import HOME, HOME_ROWS, PLACE, host_name, seat_of
 from evenkeel.spark.times import LATE, event_times
 from evenkeel.state import (
     KEY_BYTES,
@@ -90,7 +90,7 @@ class WarmProbe:
         """Say of each channel whose home row is in ``batches`` whether its state is near."""
         for batch in batches:
             for seat in batch.column(HOME).to_pylist():
-                channel = self.seats[seat]
+                channel = self.seats[seat_of(seat, len(self.seats))]
                 store = StateStore(self.checkpoint, self.stage, channel, Path(self.directory) / host_name())
                 view = store.open_if_near(self.versions.get(channel))
                 if view is not None:
@@ -169,7 +169,7 @@ class StageTask:
         """Send the state that leaves the channels whose home rows are in ``batches``."""
         for batch in batches:
             for seat in batch.column(HOME).to_pylist():
-                channel = self.seats_before[seat]
+                channel = self.seats_before[seat_of(seat, len(self.seats_before))]
                 if channel not in self.sends or channel not in self.versions:
                     continue
                 with self._open(channel) as view:
@@ -237,12 +237,13 @@ class StageTask:
                 "version or these settings of Spark do not keep a union partition-aware; nothing is committed.",
                 homes=homes,
             )
+        channel = self.seats[seat_of(homes[0], len(self.seats))]
         if not tuples:
-            return self.seats[homes[0]], self.row_schema.empty_table(), arrived
+            return channel, self.row_schema.empty_table(), arrived
         rows = pa.Table.from_batches(tuples)
         if self.ordered:
             rows = rows.take(np.argsort(rows[ORDER].to_numpy(), kind="stable")).drop_columns(ORDER)
-        return self.seats[homes[0]], rows.cast(self.row_schema), arrived
+        return channel, rows.cast(self.row_schema), arrived
 
     def _process(
         self, channel: int, rows: pa.Table, arrived: list[pa.RecordBatch], started: float
