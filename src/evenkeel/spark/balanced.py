@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
 __all__ = ["BalancedStage"]
 
-_UNEVEN_HOSTS, _WORTH_A_MOVE = 1.2, 0.9
-_BATCHES_BETWEEN_SEATINGS = 5
+_UNEVEN_HOSTS, _WORTH_A_MOVE = 1.25, 0.9
+_BATCHES_BETWEEN_SEATINGS = 10  # a channel that changes hosts is opened cold
 _END = 1 << 62  # later than any time, with room to count on from
 _MEMORY = 0.7  # of how a channel's load was before, when a new batch comes
 
