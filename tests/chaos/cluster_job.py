@@ -35,7 +35,6 @@ def main() -> None:
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.executor.memory", "512m")
         .config("spark.sql.shuffle.partitions", "3")
-        .config("spark.locality.wait", "30s")  # or a busy machine's tasks are started away from home after 3 s
         .getOrCreate()
     )
     spark.sparkContext.setLogLevel("ERROR")
