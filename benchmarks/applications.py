@@ -1,6 +1,7 @@
 """Operators on Spark beside their native twins: the same input, the same results wanted, one run.
 
-Every case runs in a process of its own, with all cores, and prints one line of JSON.
+Every case runs in a process of its own, with all cores, and prints one line of JSON. To see that one works, on so many
+rows a batch: ``python -m benchmarks.applications windows quick 20000``.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from evenkeel.operators import (
     Aggregate,
     ApproxDistinct,
     Count,
+    CountOf,
     Detector,
     First,
     Last,
@@ -116,14 +118,20 @@ def aggregates(quick: bool) -> list[dict]:
         return lambda rows: rows.groupBy("word").agg(*(column() for column in columns))
 
     several = Aggregate(
-        n=Count(), total=Sum("value"), low=Min("value"), high=Max("value"), avg=Mean("value"), var=Variance("value")
+        n=Count(),
+        there=CountOf("value"),
+        total=Sum("value"),
+        low=Min("value"),
+        high=Max("value"),
+        avg=Mean("value"),
+        var=Variance("value"),
     )
     ends = Aggregate(first=First("value"), last=Last("value"))
     natives = [lambda: F.count("*")]
-    natives += [partial(function, "value") for function in (F.sum, F.min, F.max, F.avg, F.variance)]
+    natives += [partial(function, "value") for function in (F.count, F.sum, F.min, F.max, F.avg, F.variance)]
     cases = {
         "count": (_applied(Count()), grouped(natives[0]), "update"),
-        "count, sum, min, max, mean, variance": (_applied(several), grouped(*natives), "update"),
+        "counts, sum, min, max, mean, variance": (_applied(several), grouped(*natives), "update"),
         "first and last by event time": (
             _applied(ends),
             grouped(partial(F.min_by, "value", "ts"), partial(F.max_by, "value", "ts")),
@@ -196,7 +204,7 @@ def join(quick: bool) -> list[dict]:
         return left.join(right, near).select("l.word", "l.user", F.col("r.user").alias("other"))
 
     cases = {"join within a second": (flow, frame, "append")}
-    return compare(cases, 50_000, "≥ 0.5× native", 0.5, rounds=1 if quick else 2)
+    return compare(cases, min(ROWS, 50_000), "≥ 0.5× native", 0.5, rounds=1 if quick else 2)
 
 
 def _processor(kind: str):
@@ -304,4 +312,5 @@ def rules_by_state(quick: bool) -> list[dict]:
 if __name__ == "__main__":
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, range(os.cpu_count() or 1))
+    ROWS = int(sys.argv[3]) if len(sys.argv) > 3 else ROWS
     print(json.dumps(globals()[sys.argv[1]](sys.argv[2] == "quick"), default=float))

@@ -13,7 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evenkeel.errors import UnknownNameError, UnsupportedTypeError
-from evenkeel.operators._entries import number_type, one
+from evenkeel.operators.checks import number_type
+from evenkeel.operators.ragged import one_chunk
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,7 +39,7 @@ def word_rows(documents: pa.Table, words: str) -> pa.Table:
     {'feature': ['to', 'be', 'or', 'not', None], 'count': [2, 2, 1, 1, 6]}
     """
     _check_columns(documents, [words])
-    lists = one(documents[words])
+    lists = one_chunk(documents[words])
     if not pa.types.is_list(lists.type) and not pa.types.is_large_list(lists.type):
         raise UnsupportedTypeError(f"Column {words!r} has type {lists.type}; it must hold lists of words.")
     single = pa.table({"row": pc.list_parent_indices(lists), "feature": pc.list_flatten(lists)})
@@ -77,7 +78,7 @@ def category_rows(documents: pa.Table, features: Sequence[str]) -> pa.Table:
     _check_columns(documents, features)
     present = np.column_stack([documents[name].is_valid().to_numpy() for name in features])
     row_of, column_of = np.nonzero(present)
-    texts = pa.concat_arrays([one(pc.cast(documents[name], pa.string())) for name in features])
+    texts = pa.concat_arrays([one_chunk(pc.cast(documents[name], pa.string())) for name in features])
     columns = {
         "feature": _names(features, column_of),
         "value": texts.take(pa.array(column_of * len(documents) + row_of)),

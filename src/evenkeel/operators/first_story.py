@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from evenkeel.errors import InvalidArgumentError, UnsupportedTypeError
 from evenkeel.operators.cep import Detector, Frame, WindowFunction, WindowRule
-from evenkeel.operators.kept_rows import one_chunk, starts_of
+from evenkeel.operators.ragged import one_chunk, starts_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

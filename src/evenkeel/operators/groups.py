@@ -115,5 +115,7 @@ class Groups:
 
     def rows_by_key(self) -> tuple[pa.Table, NDArray[np.int64]]:
         """Give the tuples sorted by key, in order within each, and where each key's start; one more at the end."""
-        order = np.argsort(self.key_of, kind="stable")
-        return self.rows.take(order), np.concatenate([[0], np.cumsum(self.counts)])
+        from evenkeel.operators import _kernels
+
+        order, starts = _kernels.arrival_order(self.key_of, len(self))
+        return self.rows.take(order), starts

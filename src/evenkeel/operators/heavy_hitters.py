@@ -11,8 +11,9 @@ import pyarrow.compute as pc
 
 from evenkeel.errors import InvalidArgumentError, UnsupportedTypeError
 from evenkeel.hashing import hash_keys
-from evenkeel.operators._entries import ROW, at_least, flat_field, largest, nest, offsets, ranks, reserved, unnest
+from evenkeel.operators.checks import at_least, flat_field, reserved
 from evenkeel.operators.mergeable import Mergeable
+from evenkeel.operators.ragged import ROW, entries_of, largest, nest_entries, ranks, starts_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -51,7 +52,7 @@ class HeavyHitters(Mergeable):
     to the lift of the whole, bit for bit while no more than m items come; beyond that the counts depend on the order
     of merging, within the guarantees, which hold for each.
 
-    O(n) for a batch of n tuples, and O(m log m) for each key touched. A state is the m items, and 17 bytes for each.
+    O(n) for a batch of n tuples, and O(m log m) for each key touched. A state is the m items, and 16 bytes for each.
 
     References
     ----------
@@ -126,7 +127,7 @@ class HeavyHitters(Mergeable):
         """Add up; an item that one side does not hold counts there as that side's bound, which may all be error."""
         sides = []
         for side in (left, right):
-            entries = unnest(side["items"])
+            entries = entries_of(side["items"])
             bounds = pa.array(_numbers(side["bound"])[entries[ROW].to_numpy()])
             # What an entry has above its side's bound; both sides' bounds are added to every entry after grouping.
             for column in ("count", "error"):
@@ -153,17 +154,17 @@ class HeavyHitters(Mergeable):
         kept = near[rank < self.capacity]
         items = grouped["item"].take(pa.array(kept))
         columns = {ROW: row_of[kept], "item": items, "count": counts[kept], "error": errors[kept]}
-        return pa.table({"items": nest(pa.table(columns), rows), "total": total, "bound": bound})
+        return pa.table({"items": nest_entries(pa.table(columns), rows), "total": total, "bound": bound})
 
     def results(self, states: pa.Table) -> tuple[pa.Table, NDArray[np.int64]]:
         """The items asked for, most frequent first."""
-        entries = unnest(states["items"])
+        entries = entries_of(states["items"])
         row_of, counts, errors = (entries[name].to_numpy() for name in (ROW, "count", "error"))
         rank = ranks(row_of, len(states))
         if self.k is not None:
             chosen = rank < self.k
             # The strongest rival of the k best: the next one, or one that is not held.
-            starts = offsets(row_of, len(states))
+            starts = starts_of(np.bincount(row_of, minlength=len(states)))
             following = np.minimum(starts[:-1] + self.k, max(len(counts) - 1, 0))
             has_rival = starts[1:] - starts[:-1] > self.k
             rivals = _numbers(states["bound"])

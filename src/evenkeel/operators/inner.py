@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from evenkeel.errors import InvalidArgumentError
+from evenkeel.operators.groups import NEVER
 from evenkeel.operators.mergeable import Mergeable, fold
 from evenkeel.operators.ragged import nest, struct_column, table_of, unnest
 
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "MICROS",
+    "InEventTime",
     "check_inner",
     "covering",
     "inner_results",
@@ -26,9 +29,51 @@ __all__ = [
     "merged_lists",
     "regrouped",
     "result_schema",
+    "wishes",
+    "with_edges",
 ]
 
 MICROS = pa.timestamp("us", "UTC")
+
+
+class InEventTime(Mergeable):
+    """What windows and sessions share: an operator within, tuples that come late, keys that wait for the watermark."""
+
+    needs_event_time = True
+    wakes_by = "event_time"
+    operator: Mergeable
+
+    @abstractmethod
+    def last_end(self, times: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Give when all that a tuple of each time belongs to is over, as far as it tells itself."""
+
+    def columns(self, rows: pa.Schema) -> list[str]:
+        """Those of the operator within."""
+        return self.operator.columns(rows)
+
+    def late(self, groups: Groups) -> int:
+        """Count the tuples for which all is over."""
+        there, in_time = self.in_time(groups)
+        return int((there & ~in_time).sum())
+
+    def in_time(self, groups: Groups) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Tell which tuples have an event time, and for which of all something is still open."""
+        assert groups.times is not None
+        there = groups.times != NEVER
+        return there, there & (self.last_end(np.where(there, groups.times, 0)) > groups.now.watermark)
+
+
+def wishes(rows: NDArray[np.int64], ends: NDArray[np.int64], keys: int) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
+    """Tell which keys have something open, and when the first of it is over; both are sorted by row, then end."""
+    wake = np.full(keys, NEVER)
+    wake[rows[::-1]] = ends[::-1]  # a key's first one is set last
+    return wake != NEVER, wake
+
+
+def with_edges(what: str, start: NDArray[np.int64], end: NDArray[np.int64], results: pa.Table) -> pa.Table:
+    """Put start and end before results, as columns ``…_start`` and ``…_end``."""
+    edges = [pa.array(start, MICROS), pa.array(end, MICROS)]
+    return pa.table([*edges, *results.columns], names=[f"{what}_start", f"{what}_end", *results.column_names])
 
 
 def check_inner(operator: Any) -> None:

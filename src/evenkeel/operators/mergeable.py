@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from evenkeel.operators.base import Operator, Update
+from evenkeel.operators.ragged import ranks
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -76,11 +77,13 @@ def fold(operator: Mergeable, states: pa.Table, key_of: NDArray[np.int64], keys:
     Rounds of whole-column merges, each halving the states of every key that has several: O(n log n), log₂ of the
     largest group rounds.
     """
+    from evenkeel.operators import _kernels
+
     done: list[tuple[pa.Table, NDArray[np.int64]]] = []
-    order = np.argsort(key_of, kind="stable")
+    order, _ = _kernels.arrival_order(key_of, keys)
     states, key_of = states.take(order), key_of[order]
     while True:
-        turn = np.arange(len(key_of)) - np.searchsorted(key_of, key_of)  # which of its key's states each is
+        turn = ranks(key_of, keys)  # which of its key's states each is
         counts = np.bincount(key_of, minlength=keys)[key_of]
         alone = counts == 1
         done.append((states.filter(alone), key_of[alone]))

@@ -11,9 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evenkeel.errors import InvalidArgumentError, UnknownNameError, UnsupportedTypeError
-from evenkeel.operators._entries import ROW, at_least, codes_of, flat_field, nest, number_type, offsets, one, unnest
 from evenkeel.operators.base import Operator, Update
+from evenkeel.operators.checks import at_least, flat_field, number_type
 from evenkeel.operators.mergeable import Mergeable
+from evenkeel.operators.ragged import ROW, codes_of, entries_of, nest_entries, one_chunk, starts_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -97,15 +98,15 @@ class FeatureClassCounts(Mergeable):
     def merge(self, left: pa.Table, right: pa.Table) -> pa.Table:
         """Add up."""
         learned, asked = (
-            pa.concat_tables([unnest(side[name]) for side in (left, right)]) for name in ("classes", "asked")
+            pa.concat_tables([entries_of(side[name]) for side in (left, right)]) for name in ("classes", "asked")
         )
         return _states(learned, asked, len(left))
 
     def results(self, states: pa.Table) -> tuple[pa.Table, NDArray[np.int64]]:
         """Answer those that ask."""
-        counters, asked = unnest(states["classes"]), unnest(states["asked"])
+        counters, asked = entries_of(states["classes"]), entries_of(states["asked"])
         row_of = asked[ROW].to_numpy()
-        starts = offsets(counters[ROW].to_numpy(), len(states))
+        starts = starts_of(np.bincount(counters[ROW].to_numpy(), minlength=len(states)))
         held = np.diff(starts)[row_of]
         answers = np.maximum(held, 1)
         question_of = np.repeat(np.arange(len(row_of)), answers)
@@ -120,8 +121,8 @@ class FeatureClassCounts(Mergeable):
     def settle(self, groups: Groups, states: pa.Table) -> Update:  # noqa: ARG002
         """Answer, and forget the questions; a feature that nothing was learned of leaves no state behind."""
         outputs, key_of = self.results(states)
-        nothing = unnest(states["asked"]).slice(0, 0)
-        after = states.set_column(1, "asked", nest(nothing, len(states)))
+        nothing = entries_of(states["asked"]).slice(0, 0)
+        after = states.set_column(1, "asked", nest_entries(nothing, len(states)))
         return Update(after, outputs, key_of, keep=pc.list_value_length(states["classes"]).to_numpy() > 0)
 
     def _weights(self, rows: pa.Table) -> Any:
@@ -137,8 +138,8 @@ def _states(learned: pa.Table, asked: pa.Table, rows: int) -> pa.Table:
     questions = asked.group_by([ROW, "document"], use_threads=False).aggregate([("times", "sum")])
     questions = questions.rename_columns([ROW, "document", "times"])
     columns = {
-        "classes": nest(counters.sort_by([(ROW, "ascending"), ("class", "ascending")]), rows),
-        "asked": nest(questions.sort_by([(ROW, "ascending"), ("document", "ascending")]), rows),
+        "classes": nest_entries(counters.sort_by([(ROW, "ascending"), ("class", "ascending")]), rows),
+        "asked": nest_entries(questions.sort_by([(ROW, "ascending"), ("document", "ascending")]), rows),
     }
     return pa.table(columns)
 
@@ -283,7 +284,7 @@ def _predicted(groups: Groups, classes: pa.Array, logs: pa.Array) -> Update:
 
 def _codes(column: pa.ChunkedArray | pa.Array) -> NDArray[np.int64]:
     """Number the different values of a column in the order in which they come; a null is −1."""
-    return pc.fill_null(one(column).dictionary_encode().indices, -1).to_numpy().astype(np.int64)
+    return pc.fill_null(one_chunk(column).dictionary_encode().indices, -1).to_numpy().astype(np.int64)
 
 
 def _told_apart(left: NDArray[Any], right: NDArray[Any]) -> NDArray[np.int64]:

@@ -12,8 +12,7 @@ import pyarrow.compute as pc
 from evenkeel.errors import InvalidArgumentError, KeyFailedError
 from evenkeel.operators.base import Operator, Update
 from evenkeel.operators.groups import NEVER, NO_WATERMARK, Groups
-from evenkeel.operators.kept_rows import keep_rows, kept_type, spans, starts_of
-from evenkeel.operators.ragged import unnest
+from evenkeel.operators.ragged import keep_rows, kept_type, spans, starts_of, unnest
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

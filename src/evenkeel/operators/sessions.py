@@ -11,8 +11,17 @@ import pyarrow as pa
 from evenkeel.errors import InvalidArgumentError
 from evenkeel.operators.base import Update
 from evenkeel.operators.durations import Duration, microseconds
-from evenkeel.operators.groups import NEVER
-from evenkeel.operators.inner import MICROS, check_inner, inner_results, inner_state, regrouped, result_schema
+from evenkeel.operators.inner import (
+    MICROS,
+    InEventTime,
+    check_inner,
+    inner_results,
+    inner_state,
+    regrouped,
+    result_schema,
+    wishes,
+    with_edges,
+)
 from evenkeel.operators.mergeable import Mergeable, fold
 from evenkeel.operators.ragged import nest, struct_column, table_of, unnest
 
@@ -25,7 +34,7 @@ __all__ = ["Sessions"]
 
 
 @dataclass(frozen=True)
-class Sessions(Mergeable):
+class Sessions(InEventTime):
     """Compute an operator for each session of a key; one final result when the watermark passes its end.
 
     A tuple at most ``gap`` before or after a session belongs to it; one that lies between two sessions joins them. A
@@ -50,8 +59,6 @@ class Sessions(Mergeable):
     """
 
     name = "sessions"
-    needs_event_time = True
-    wakes_by = "event_time"
     gap: Duration
     operator: Mergeable
 
@@ -64,10 +71,6 @@ class Sessions(Mergeable):
     def _gap(self) -> int:
         return microseconds(self.gap)
 
-    def columns(self, rows: pa.Schema) -> list[str]:
-        """Those of the operator within."""
-        return self.operator.columns(rows)
-
     def state_schema(self, rows: pa.Schema) -> pa.Schema:
         """The open sessions: their first and last event time, and the state of the operator within."""
         times = [pa.field("start", pa.int64()), pa.field("last", pa.int64())]
@@ -77,20 +80,13 @@ class Sessions(Mergeable):
         """Start and end of the session, and the results of the operator within."""
         return result_schema(self.operator, rows, ("session_start", MICROS), ("session_end", MICROS))
 
-    def late(self, groups: Groups) -> int:
-        """Count the tuples whose own sessions are over."""
-        there, in_time = self._in_time(groups)
-        return int((there & ~in_time).sum())
-
-    def _in_time(self, groups: Groups) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Which tuples have an event time, and which of all have a session of their own that is not over."""
-        assert groups.times is not None
-        there = groups.times != NEVER
-        return there, there & (np.where(there, groups.times, 0) + self._gap > groups.now.watermark)
+    def last_end(self, times: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Give the end of the session of each tuple alone."""
+        return times + self._gap
 
     def lift(self, groups: Groups) -> pa.Table:
         """Find the sessions of these tuples; tuples whose own sessions are over are left out."""
-        rows, sessions, _ = self._sessions(groups, self._in_time(groups)[1])
+        rows, sessions, _ = self._sessions(groups, self.in_time(groups)[1])
         return pa.table({"sessions": nest(rows, sessions, len(groups))})
 
     def _sessions(
@@ -100,16 +96,14 @@ class Sessions(Mergeable):
         from evenkeel.operators import _kernels
 
         assert groups.times is not None
-        times, key_of = groups.times[chosen], groups.key_of[chosen]
-        order = _kernels.order_by_key(key_of, times, len(groups))
-        chain_of, begins, last = _kernels.chain(key_of[order], times[order], times[order], self._gap)
-        group_of = np.empty(len(order), np.int64)
-        group_of[order] = chain_of
-        first = order[begins]
+        times, key_of = groups.times, groups.key_of
+        if not chosen.all():
+            times, key_of = times[chosen], key_of[chosen]
+        session_of, first, last = _kernels.chain(key_of, times, times, len(groups), self._gap)
         rows = key_of[first]
-        lifted = self.operator.lift(regrouped(groups, chosen, group_of, rows))
+        lifted = self.operator.lift(regrouped(groups, chosen, session_of, rows))
         sessions = pa.table({"start": times[first], "last": last, "state": struct_column(lifted)})
-        return rows, sessions, np.bincount(chain_of, minlength=len(first))
+        return rows, sessions, np.bincount(session_of, minlength=len(first))
 
     def merge(self, left: pa.Table, right: pa.Table) -> pa.Table:
         """Join the sessions of both."""
@@ -124,11 +118,7 @@ class Sessions(Mergeable):
         from evenkeel.operators import _kernels
 
         starts, last = sessions["start"].to_numpy(), sessions["last"].to_numpy()
-        order = _kernels.order_by_key(rows, starts, count)
-        chain_of, begins, ends = _kernels.chain(rows[order], starts[order], last[order], self._gap)
-        first = order[begins]
-        became = np.empty(len(order), np.int64)
-        became[order] = chain_of
+        became, first, ends = _kernels.chain(rows, starts, last, count, self._gap)
         states = fold(self.operator, table_of(sessions["state"]), became, len(first))
         return rows[first], pa.table({"start": starts[first], "last": ends, "state": struct_column(states)}), became
 
@@ -140,13 +130,12 @@ class Sessions(Mergeable):
         count = len(rows)
         results, of = inner_results(self.operator, table_of(sessions["state"]), np.arange(count), count)
         start, last = sessions["start"].to_numpy()[of], sessions["last"].to_numpy()[of]
-        edges = {"session_start": pa.array(start, MICROS), "session_end": pa.array(last + self._gap, MICROS)}
-        return pa.table({**edges, **dict(zip(results.column_names, results.columns, strict=True))}), rows[of]
+        return with_edges("session", start, last + self._gap, results), rows[of]
 
     def update(self, groups: Groups, states: pa.Table, known: NDArray[np.bool_]) -> Update:  # noqa: ARG002
         """Join the sessions of the batch with those that are held, then close what is over."""
         held_rows, held = unnest(states["sessions"])
-        came_rows, came, tuples = self._sessions(groups, self._in_time(groups)[0])
+        came_rows, came, tuples = self._sessions(groups, self.in_time(groups)[0])
         every = pa.concat_tables([held, came.cast(held.schema)])
         rows, sessions, became = self._joined(np.concatenate([held_rows, came_rows]), every, len(groups))
         was_held = np.zeros(len(rows), bool)
@@ -163,7 +152,6 @@ class Sessions(Mergeable):
         ends = sessions["last"].to_numpy() + self._gap
         over = ends <= groups.now.watermark
         outputs, key_of = self._results(rows[over], sessions.filter(pa.array(over)))
-        wake = np.full(len(groups), NEVER)
-        np.minimum.at(wake, rows[~over], ends[~over])
+        keep, wake = wishes(rows[~over], ends[~over], len(groups))
         kept = nest(rows[~over], sessions.filter(pa.array(~over)), len(groups))
-        return Update(pa.table({"sessions": kept}), outputs, key_of, wake != NEVER, wake, late)
+        return Update(pa.table({"sessions": kept}), outputs, key_of, keep, wake, late)

@@ -10,19 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evenkeel.errors import InvalidArgumentError
-from evenkeel.operators._entries import (
-    ROW,
-    at_least,
-    flat_field,
-    largest,
-    nest,
-    number_type,
-    ranks,
-    reserved,
-    unnest,
-)
 from evenkeel.operators.base import Update
+from evenkeel.operators.checks import at_least, flat_field, number_type, reserved
 from evenkeel.operators.mergeable import Mergeable
+from evenkeel.operators.ragged import ROW, entries_of, largest, nest_entries, ranks
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -111,7 +102,7 @@ class TopK(Mergeable):
 
     def merge(self, left: pa.Table, right: pa.Table) -> pa.Table:
         """Rank both together."""
-        return self._rank(pa.concat_tables([unnest(side["ranking"]) for side in (left, right)]), len(left))
+        return self._rank(pa.concat_tables([entries_of(side["ranking"]) for side in (left, right)]), len(left))
 
     def _rank(self, entries: pa.Table, rows: int) -> pa.Table:
         items = [f"item{i}" for i in range(len(self._items))]
@@ -126,11 +117,11 @@ class TopK(Mergeable):
         # Values only rise: an entry is news if it was never shown, or shown with a lower value.
         fresh = pc.fill_null(pc.greater(best[f"{_VALUE}_max"], best[f"{_SHOWN}_max"]), True)
         columns = {name: best[name] for name in (ROW, *items)} | {_VALUE: best[f"{_VALUE}_max"], _FRESH: fresh}
-        return pa.table({"ranking": nest(pa.table(columns), rows)})
+        return pa.table({"ranking": nest_entries(pa.table(columns), rows)})
 
     def results(self, states: pa.Table) -> tuple[pa.Table, NDArray[np.int64]]:
         """The ranking."""
-        entries = unnest(states["ranking"])
+        entries = entries_of(states["ranking"])
         row_of = entries[ROW].to_numpy()
         items = {name: entries[f"item{i}"] for i, name in enumerate(self._items)}
         ranked = pa.table({"rank": ranks(row_of, len(states)) + 1, **items, self.by: entries[_VALUE]})
@@ -138,10 +129,10 @@ class TopK(Mergeable):
 
     def settle(self, groups: Groups, states: pa.Table) -> Update:
         """Give the rankings that changed, and remember that they were given."""
-        entries = unnest(states["ranking"])
+        entries = entries_of(states["ranking"])
         changed = np.zeros(len(groups), bool)
         changed[entries.filter(entries[_FRESH])[ROW].to_numpy()] = True
         places = np.flatnonzero(changed)
         outputs, row_of = self.results(states.take(pa.array(places)))
         shown = entries.set_column(entries.schema.get_field_index(_FRESH), _FRESH, pa.repeat(False, len(entries)))
-        return Update(pa.table({"ranking": nest(shown, len(groups))}), outputs, places[row_of])
+        return Update(pa.table({"ranking": nest_entries(shown, len(groups))}), outputs, places[row_of])

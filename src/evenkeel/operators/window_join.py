@@ -14,8 +14,7 @@ from evenkeel.errors import InvalidArgumentError, UnknownNameError, UnsupportedT
 from evenkeel.operators.base import Operator, Update
 from evenkeel.operators.durations import Duration, microseconds
 from evenkeel.operators.groups import NEVER, NO_WATERMARK
-from evenkeel.operators.kept_rows import kept_type, one_chunk, spans, starts_of
-from evenkeel.operators.ragged import nest, unnest
+from evenkeel.operators.ragged import kept_type, nest, one_chunk, spans, starts_of, unnest
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -17,6 +17,7 @@ from evenkeel.operators.durations import Duration, microseconds
 from evenkeel.operators.groups import NEVER, NO_WATERMARK
 from evenkeel.operators.inner import (
     MICROS,
+    InEventTime,
     check_inner,
     covering,
     inner_results,
@@ -24,19 +25,21 @@ from evenkeel.operators.inner import (
     merged_lists,
     regrouped,
     result_schema,
+    wishes,
+    with_edges,
 )
-from evenkeel.operators.mergeable import Mergeable
 from evenkeel.operators.ragged import group_pairs, nest, struct_column, table_of, unnest
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from evenkeel.operators.groups import Groups
+    from evenkeel.operators.mergeable import Mergeable
 
 __all__ = ["Sliding", "Tumbling"]
 
 
-class _Windows(Mergeable):
+class _Windows(InEventTime):
     """Windows [start, start + size) at every multiple of a step since 1970.
 
     A pane is the longest stretch of time that no window's edge divides, as long as the greatest common divisor of size
@@ -44,10 +47,6 @@ class _Windows(Mergeable):
     cover it; a window's panes are merged when it closes (Li et al., "No pane, no gain", SIGMOD Record 2005). Windows
     that end at ``emitted`` or before have been emitted, though panes of theirs may still be needed by later ones.
     """
-
-    needs_event_time = True
-    wakes_by = "event_time"
-    operator: Mergeable
 
     @property
     @abstractmethod
@@ -59,10 +58,6 @@ class _Windows(Mergeable):
     def _step(self) -> int:
         """How far apart windows start, in microseconds."""
 
-    def columns(self, rows: pa.Schema) -> list[str]:
-        """Those of the operator within."""
-        return self.operator.columns(rows)
-
     def state_schema(self, rows: pa.Schema) -> pa.Schema:
         """Up to when windows have been emitted, and the panes of those that are open."""
         pane = pa.struct([pa.field("start", pa.int64()), inner_state(self.operator, rows)])
@@ -72,27 +67,15 @@ class _Windows(Mergeable):
         """Start and end of the window, and the results of the operator within."""
         return result_schema(self.operator, rows, ("window_start", MICROS), ("window_end", MICROS))
 
-    def late(self, groups: Groups) -> int:
-        """Count the tuples all of whose windows have closed."""
-        there, in_time = self._in_time(groups)
-        return int((there & ~in_time).sum())
-
-    def _in_time(self, groups: Groups) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Which tuples have an event time, and which of all have an open window."""
-        assert groups.times is not None
-        there = groups.times != NEVER
-        times = np.where(there, groups.times, 0)
-        return there, there & (self._last_end(times) > groups.now.watermark)
-
-    def _last_end(self, times: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The end of the last window that covers each time."""
+    def last_end(self, times: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Give the end of the last window that covers each time."""
         return times // self._step * self._step + self._size
 
     def lift(self, groups: Groups) -> pa.Table:
         """Lift the tuples of each pane; those whose windows have all closed are left out."""
         assert groups.times is not None
         pane = math.gcd(self._size, self._step)
-        chosen = self._in_time(groups)[1]
+        chosen = self.in_time(groups)[1]
         group_of, key_of, numbers = group_pairs(groups.key_of[chosen], groups.times[chosen] // pane, len(groups))
         lifted = self.operator.lift(regrouped(groups, chosen, group_of, key_of))
         panes = pa.table({"start": numbers * pane, "state": struct_column(lifted)})
@@ -126,7 +109,7 @@ class _Windows(Mergeable):
         emitted = pc.fill_null(states["emitted"], watermark).to_numpy()
         outputs, key_of = self._results(states, emitted, watermark)
         rows, panes = unnest(states["panes"])
-        needed = self._last_end(panes["start"].to_numpy()) > watermark
+        needed = self.last_end(panes["start"].to_numpy()) > watermark
         kept = nest(rows[needed], panes.filter(pa.array(needed)), states.num_rows)
         return pa.table({"emitted": np.maximum(emitted, watermark), "panes": kept}), outputs, key_of
 
@@ -139,16 +122,14 @@ class _Windows(Mergeable):
         inner = table_of(panes["state"]).take(pane)
         results, window = inner_results(self.operator, inner, group_of, len(row_of))
         start = number_of[window] * self._step
-        edges = {"window_start": pa.array(start, MICROS), "window_end": pa.array(start + self._size, MICROS)}
-        return pa.table({**edges, **dict(zip(results.column_names, results.columns, strict=True))}), row_of[window]
+        return with_edges("window", start, start + self._size, results), row_of[window]
 
     def _wishes(self, states: pa.Table, watermark: int) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
         """Which keys have open windows, and when the first of them is over."""
         rows, panes = unnest(states["panes"])
         after = np.maximum(panes["start"].to_numpy(), watermark)
-        wake = np.full(states.num_rows, NEVER)
-        np.minimum.at(wake, rows, ((after - self._size) // self._step + 1) * self._step + self._size)
-        return wake != NEVER, wake
+        ends = ((after - self._size) // self._step + 1) * self._step + self._size
+        return wishes(rows, ends, states.num_rows)
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
@@ -27,6 +28,11 @@ class _Chosen(OfColumn):
     any_order = True
     greatest: ClassVar[bool]
 
+    @property
+    @abstractmethod
+    def _by(self) -> list[str]:
+        """The columns of the state: a value is chosen by the first, then by the next. The last is the value itself."""
+
     def chosen_type(self, rows: pa.Schema) -> pa.DataType:
         """Give the type of the column; raises if its values have no order."""
         kind = self.type_in(rows)
@@ -46,6 +52,20 @@ class _Chosen(OfColumn):
         """Whether each right value is to be chosen before the left one."""
         return comes_before(left, right) if self.greatest else comes_before(right, left)
 
+    def merge(self, left: pa.Table, right: pa.Table) -> pa.Table:
+        """Choose the better one."""
+        takes_right, tied = ~valid_of(left[self._by[0]]), None
+        for name in self._by:
+            better = self.beats(right[name], left[name])
+            takes_right |= better if tied is None else better & tied
+            tied = pc.fill_null(pc.equal(left[name], right[name]), False).to_numpy(zero_copy_only=False)
+        mask = pa.array(takes_right)
+        return pa.table({name: pc.if_else(mask, right[name], left[name]) for name in self._by})
+
+    def results(self, states: pa.Table) -> tuple[pa.Table, None]:
+        """The value itself."""
+        return states.select(self._by[-1:]).rename_columns([self.name]), None
+
     def best(
         self, major: NDArray[np.int64], minor: NDArray[np.int64], valid: NDArray[np.bool_], groups: Groups
     ) -> pa.Array:
@@ -59,6 +79,10 @@ class _Chosen(OfColumn):
 
 
 class _Extreme(_Chosen):
+    @property
+    def _by(self) -> list[str]:
+        return [self.name]
+
     def state_schema(self, rows: pa.Schema) -> pa.Schema:
         """One value of the column's type."""
         return self.output_schema(rows)
@@ -74,16 +98,6 @@ class _Extreme(_Chosen):
         if pa.types.is_floating(self.type_in(rows)):
             return None
         return {self.name: f"{self.name}({self.sql_column})"}
-
-    def merge(self, left: pa.Table, right: pa.Table) -> pa.Table:
-        """Choose the better one."""
-        a, b = left[self.name], right[self.name]
-        takes_right = self.beats(b, a) | ~valid_of(a)
-        return pa.table({self.name: pc.if_else(pa.array(takes_right), b, a)})
-
-    def results(self, states: pa.Table) -> tuple[pa.Table, None]:
-        """The value itself."""
-        return states, None
 
 
 @dataclass(frozen=True)
@@ -119,6 +133,10 @@ class Max(_Extreme):
 class _ByTime(_Chosen):
     needs_event_time = True
 
+    @property
+    def _by(self) -> list[str]:
+        return ["time", "value"]
+
     def state_schema(self, rows: pa.Schema) -> pa.Schema:
         """The value and its event time in microseconds."""
         return pa.schema([("time", pa.int64()), ("value", self.chosen_type(rows))])
@@ -130,18 +148,6 @@ class _ByTime(_Chosen):
         valid = valid_of(values) & (groups.times != NEVER)
         places = self.best(groups.times, order_codes(values), valid, groups)
         return pa.table({"time": pa.array(groups.times).take(places), "value": values.take(places)})
-
-    def merge(self, left: pa.Table, right: pa.Table) -> pa.Table:
-        """Choose the better one by time; by value if their times are the same."""
-        a, b = left["time"], right["time"]
-        same = pc.fill_null(pc.equal(a, b), False).to_numpy(zero_copy_only=False)
-        takes_right = self.beats(b, a) | ~valid_of(a) | (same & self.beats(right["value"], left["value"]))
-        mask = pa.array(takes_right)
-        return pa.table({name: pc.if_else(mask, right[name], left[name]) for name in ("time", "value")})
-
-    def results(self, states: pa.Table) -> tuple[pa.Table, None]:
-        """The value itself."""
-        return states.select(["value"]).rename_columns([self.name]), None
 
 
 @dataclass(frozen=True)

@@ -35,6 +35,16 @@ def range_bounds(times: Numbers, starts: Numbers, run_of: Numbers, at: Numbers, 
 
 
 @compiled
+def count_since(times: Numbers, starts: Numbers, since: Numbers) -> Numbers:
+    """Count the events of each run that are at ``since[run]`` or after it; times ascend within each run."""
+    counts = np.zeros(len(since), np.int64)
+    for run in range(len(since)):
+        while counts[run] < starts[run + 1] - starts[run] and times[starts[run + 1] - 1 - counts[run]] >= since[run]:
+            counts[run] += 1
+    return counts
+
+
+@compiled
 def _merge(nodes: NDArray[Any], to: int, a: int, b: int, how: int) -> None:
     """Set row ``to`` to the merge of rows a and b; the order of the two is kept."""
     if how == SUM:

@@ -15,7 +15,7 @@ from evenkeel.operators.base import Operator, Update
 from evenkeel.operators.cep.language import parse_rule
 from evenkeel.operators.cep.view import Stretch, View
 from evenkeel.operators.groups import NEVER, NO_WATERMARK
-from evenkeel.operators.kept_rows import one_chunk
+from evenkeel.operators.ragged import one_chunk
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -93,6 +93,16 @@ class Detector(Operator):
 
     def output_schema(self, rows: pa.Schema) -> pa.Schema:
         """The rule, the time, and the columns of all rules."""
+        if rows not in self._output_schemas:
+            self._output_schemas[rows] = self._tried_on(rows)
+        return self._output_schemas[rows]
+
+    @cached_property
+    def _output_schemas(self) -> dict[pa.Schema, pa.Schema]:
+        return {}
+
+    def _tried_on(self, rows: pa.Schema) -> pa.Schema:
+        """The output schema, found by running the rules over no events."""
         nothing = Stretch(rows.empty_table(), _none(), _none(), 0, NO_WATERMARK)
         kinds: dict[str, pa.DataType] = {self.rule_column: pa.string(), self.time_column: pa.timestamp("us", "UTC")}
         of: dict[str, str] = {}
@@ -146,16 +156,18 @@ class Detector(Operator):
 
     def _in_order(self, groups: Groups, states: pa.Table) -> tuple[Stretch, int]:
         """The events key after key, in order, and how many came too late."""
+        from evenkeel.operators import _kernels
+
         times = groups.times if groups.times is not None else np.full(len(groups.key_of), NEVER)
         if not self.needs_event_time:
-            order = np.argsort(groups.key_of, kind="stable")
+            order, _ = _kernels.arrival_order(groups.key_of, len(groups))
             late = 0
         else:
             oldest = np.maximum(_numbers(states["last_time"], NO_WATERMARK), groups.now.watermark)
             on_time = np.flatnonzero((times >= oldest[groups.key_of]) & (times != NEVER))
-            order = on_time[np.lexsort((times[on_time], groups.key_of[on_time]))]
+            order = on_time[_kernels.order_by_key(groups.key_of[on_time], times[on_time], len(groups))]
             late = len(times) - len(order)
-        rows = groups.rows.take(pa.array(order))
+        rows = groups.rows.select(self.columns(groups.rows.schema)).take(pa.array(order))
         return Stretch(rows, groups.key_of[order], times[order], len(groups), groups.now.watermark), late
 
     def _outputs(self, alerts: list[Alerts], schema: pa.Schema) -> pa.Table:

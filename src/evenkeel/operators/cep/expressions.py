@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from evenkeel.errors import InvalidArgumentError, UnknownNameError, UnsupportedTypeError
 from evenkeel.operators.cep.syntax import DIALECT
-from evenkeel.operators.kept_rows import one_chunk
+from evenkeel.operators.ragged import one_chunk
 
 if TYPE_CHECKING:
     from collections.abc import Callable

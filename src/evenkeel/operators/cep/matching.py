@@ -14,8 +14,7 @@ from evenkeel.operators.cep.row_patterns import Program, compile_pattern
 from evenkeel.operators.cep.syntax import DIALECT, columns_of, parse_expression, walk
 from evenkeel.operators.cep.windows import AGGREGATES, Timeline, aggregate
 from evenkeel.operators.durations import microseconds
-from evenkeel.operators.kept_rows import after, keep_rows, kept_type, one_chunk, spans, starts_of
-from evenkeel.operators.ragged import unnest
+from evenkeel.operators.ragged import after, keep_rows, kept_of, kept_type, one_chunk, spans, starts_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -94,8 +93,8 @@ class Matcher:
         from evenkeel.operators.cep import _kernels_patterns
 
         keys = len(states[0])
-        owners, before = unnest(states[0])
-        waiting, new = (np.bincount(owned, minlength=keys) for owned in (owners, key_of))
+        waiting, before = kept_of(states[0])
+        new = np.bincount(key_of, minlength=keys)
         came = self._kept(scope, self.masks(scope), times).cast(before.schema)
         rows, starts = after(before, came, waiting, new)
         lives = one_chunk(states[1])

@@ -15,8 +15,7 @@ from evenkeel.operators.cep.syntax import columns_of, parse_expression
 from evenkeel.operators.cep.terms import Item, Term, terms_of
 from evenkeel.operators.cep.windows import Timeline, aggregate
 from evenkeel.operators.groups import NEVER
-from evenkeel.operators.kept_rows import after, keep_rows, kept_type, one_chunk, spans
-from evenkeel.operators.ragged import unnest
+from evenkeel.operators.ragged import after, keep_rows, kept_of, kept_type, one_chunk, spans
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -143,58 +142,57 @@ class View:
         return alerts, columns, holds, wake
 
     def _items(self, rows: pa.Table, times: NDArray[np.int64]) -> pa.Table:
-        items = [item.evaluate(rows, self.functions) for item in self.items]
-        return pa.table([pa.array(times), *items], names=["time", *(f"item_{i}" for i in range(len(items)))])
+        """What is kept of each event; its time only if a window goes by it, or if there is nothing else."""
+        items = {f"item_{i}": item.evaluate(rows, self.functions) for i, item in enumerate(self.items)}
+        return pa.table(items if items and self.time_back is None else {"time": pa.array(times), **items})
 
     def _look_back(
         self, batch: Stretch, history: pa.ChunkedArray, seen: pa.ChunkedArray
     ) -> tuple[dict[Term, pa.Array], pa.ListArray, NDArray[np.int64], NDArray[np.int64]]:
         """Give each term's value for each event; of each key what to keep, how many were seen, and the newest time."""
-        owners, before = unnest(history)
-        old, new = (np.bincount(owned, minlength=batch.keys) for owned in (owners, batch.key_of))
+        from evenkeel.operators.cep import _kernels_windows
+
+        old, before = kept_of(history)
+        new = np.bincount(batch.key_of, minlength=batch.keys)
         came = self._items(batch.rows, batch.times).cast(before.schema)
         events, starts = after(before, came, old, new)
         at = spans(starts[:-1] + old, new)
-        times = np.asarray(one_chunk(events["time"]))
-        timeline, seen_after = self._timeline(starts, times, at, old, np.asarray(one_chunk(seen.fill_null(0))))
+        times = None if self.time_back is None else np.asarray(one_chunk(events["time"]))
+        seen_before = np.asarray(one_chunk(seen.fill_null(0)))
+        firsts = np.where(old > 0, seen_before - old, 0)
+        timeline, seen_after = self._timeline(Timeline(starts, firsts, batch.key_of, at, times), seen_before)
         bounds = {frame: timeline.bounds(frame) for frame in {term.frame for term in self.all_terms}}
         values = {term: self._value(term, events, timeline, bounds[term.frame]) for term in self.all_terms}
 
         # Events that the next one may look back at.
-        key_of, ends = np.repeat(np.arange(batch.keys), old + new), starts[1:]
-        keep = ends[key_of] - np.arange(len(key_of)) <= self.rows_back
-        last = np.full(batch.keys, NEVER)
-        last[ends > starts[:-1]] = times[ends[ends > starts[:-1]] - 1]
-        if self.time_back is not None:
-            keep |= times >= np.maximum(last, batch.watermark)[key_of] - self.time_back
-        kept = keep_rows(events.filter(pa.array(keep)), np.bincount(key_of[keep], minlength=batch.keys))
+        keep, last = np.minimum(old + new, self.rows_back), np.full(batch.keys, NEVER)
+        if times is not None:
+            there = np.flatnonzero(old + new)
+            last[there] = times[starts[there + 1] - 1]
+            since = np.maximum(last, batch.watermark) - self.time_back
+            keep = np.maximum(keep, _kernels_windows.count_since(times, starts, since))
+        kept = keep_rows(events.take(pa.array(spans(starts[1:] - keep, keep))), keep)
         return values, kept, seen_after, last
 
-    def _timeline(
-        self,
-        starts: NDArray[np.int64],
-        times: NDArray[np.int64],
-        at: NDArray[np.int64],
-        old: NDArray[np.int64],
-        seen: NDArray[np.int64],
-    ) -> tuple[Timeline, NDArray[np.int64]]:
+    def _timeline(self, by_key: Timeline, seen: NDArray[np.int64]) -> tuple[Timeline, NDArray[np.int64]]:
         """Tell runs of events apart, number the events of each, and give for each key how many its last run has.
 
         A run is a key's whole stream; or, if all windows go by time, as much of it as no window can look across. So
         an event has its number whether or not its key was forgotten in between.
         """
+        starts, times = by_key.starts, by_key.times
+        if self.rows_back or times is None:
+            return by_key, by_key.firsts + np.diff(starts)
         begins, there = np.zeros(len(times), bool), np.flatnonzero(np.diff(starts))
-        if self.rows_back == 0 and self.time_back is not None:
-            begins[1:] = np.diff(times) > self.time_back
+        begins[1:] = np.diff(times) > self.time_back
         begins[starts[there]] = True
         run_of, run_starts = np.cumsum(begins) - 1, np.append(np.flatnonzero(begins), len(times))
         firsts = np.zeros(len(run_starts) - 1, np.int64)
-        known = np.flatnonzero(old)
-        firsts[run_of[starts[known]]] = (seen - old)[known]
-        seen = seen.copy()
+        firsts[run_of[starts[there]]] = by_key.firsts[there]
         last_run = run_of[starts[there + 1] - 1]
+        seen = seen.copy()
         seen[there] = firsts[last_run] + run_starts[last_run + 1] - run_starts[last_run]
-        return Timeline(run_starts, firsts, run_of[at], at, times), seen
+        return Timeline(run_starts, firsts, run_of[by_key.at], by_key.at, times), seen
 
     def _value(self, term: Term, events: pa.Table, timeline: Timeline, bounds: NDArray[np.int64]) -> pa.Array:
         if term.item is None:

@@ -11,7 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evenkeel.errors import UnsupportedTypeError
-from evenkeel.operators.kept_rows import one_chunk
+from evenkeel.operators.aggregates.column import valid_of
+from evenkeel.operators.ragged import starts_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -84,9 +85,11 @@ def aggregate(name: str, items: pa.Array, timeline: Timeline, bounds: NDArray[np
     if name in _ENDS:
         places = low if name == "firstvalue" else high - 1
         return items.take(pa.array(places, mask=low >= high))
-    valid = np.asarray(pc.is_valid(items))
-    running = np.concatenate([[0], np.cumsum(valid)])
-    counts = running[high] - running[low]
+    valid = valid_of(items)
+    counts = high - low
+    if items.null_count:
+        running = starts_of(valid)
+        counts = running[high] - running[low]
     if name == "count":
         return pa.array(counts)
     if name in {"min", "max"}:
@@ -101,7 +104,7 @@ def aggregate(name: str, items: pa.Array, timeline: Timeline, bounds: NDArray[np
             spread = np.sqrt(spread) if name.startswith("stddev") else spread
         return pa.array(spread, mask=counts <= less)
     if numbers.dtype == np.int64:
-        total = np.concatenate([[0], np.cumsum(numbers)])  # wraps around, and so do the differences: exact
+        total = starts_of(numbers)  # wraps around, and so do the differences: exact
         sums = total[high] - total[low]
     else:
         sums = _fold(numbers[:, None], np.zeros(1), "SUM", timeline, bounds)[:, 0]
@@ -122,7 +125,7 @@ def _extreme(
         nothing = np.array([limits.max if name == "min" else limits.min])
     else:
         nothing = np.array([np.nan if name == "min" else -np.inf])
-    numbers = np.where(np.asarray(pc.is_valid(items)), numbers, nothing)
+    numbers = np.where(valid_of(items), numbers, nothing)
     found = _fold(numbers[:, None], nothing, "LEAST" if name == "min" else "GREATEST", timeline, bounds)[:, 0]
     result = pa.array(found, mask=counts == 0)
     return result.cast(items.type).cast(kind) if pa.types.is_temporal(kind) else result
@@ -150,4 +153,4 @@ def _numbers(name: str, items: pa.Array) -> NDArray[np.int64] | NDArray[np.float
         items = items.cast(pa.float64())
     else:
         raise UnsupportedTypeError(f"{name} needs numbers{' or times' if name in {'min', 'max'} else ''}, not {kind}.")
-    return np.asarray(one_chunk(pc.fill_null(items, 0)))
+    return np.asarray(pc.fill_null(items, 0) if items.null_count else items)

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evenkeel.operators._entries import ROW, nest, one, unnest
+from evenkeel.operators.ragged import ROW, entries_of, nest_entries, one_chunk
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -54,14 +54,14 @@ class FlatHistograms:
     @classmethod
     def of(cls, column: pa.ChunkedArray | pa.Array) -> FlatHistograms:
         """Take a list column apart."""
-        entries = unnest(column)
-        lists = one(entries["bins"])
+        entries = entries_of(column)
+        lists = one_chunk(entries["bins"])
         bins = pc.list_flatten(lists)
         lengths = pc.list_value_length(lists).to_numpy()
         # Copies, since what comes out of Arrow is read-only, and Numba compiles a loop anew for read-only arrays.
         return cls(
             entries[ROW].to_numpy(),
-            one(entries["class"]),
+            one_chunk(entries["class"]),
             np.array(entries["minimum"]),
             np.array(entries["maximum"]),
             np.array(entries["exact"]),
@@ -81,7 +81,7 @@ class FlatHistograms:
             "exact": self.exact,
             "bins": pa.ListArray.from_arrays(pa.array(self.starts, pa.int32()), bins),
         }
-        return nest(pa.table(columns), rows)
+        return nest_entries(pa.table(columns), rows)
 
     def starts_among(self, places: NDArray[np.int64], histograms: int) -> NDArray[np.int64]:
         """Give where bins start if these are the histograms at such places, rising, among more that are empty."""

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evenkeel.errors import InvalidArgumentError, UnknownNameError
-from evenkeel.operators._entries import at_least
+from evenkeel.operators.checks import at_least
 from evenkeel.operators.decision_tree.flat import FlatHistograms
 from evenkeel.operators.decision_tree.tree import Tree
 

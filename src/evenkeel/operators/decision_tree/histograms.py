@@ -10,10 +10,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evenkeel.errors import UnsupportedTypeError
-from evenkeel.operators._entries import at_least, codes_of, distinct, flat_field, number_type
 from evenkeel.operators.base import Update
+from evenkeel.operators.checks import at_least, flat_field, number_type
 from evenkeel.operators.decision_tree.flat import FlatHistograms, histogram_type
 from evenkeel.operators.mergeable import Mergeable
+from evenkeel.operators.ragged import codes_of, distinct
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from evenkeel.errors import UnknownNameError
-from evenkeel.operators._entries import one
+from evenkeel.operators.ragged import one_chunk
 
 if TYPE_CHECKING:
     from evenkeel.operators.decision_tree.tree import Tree
@@ -37,7 +37,7 @@ def assign_leaves(tree: Tree, rows: pa.Table, class_column: str = "class") -> pa
         "leaf": tree.leaf_of(values)[row_of],
         "feature": feature_of,
         "value": values[row_of, feature_of],
-        "class": one(rows[class_column]).take(pa.array(row_of)),
+        "class": one_chunk(rows[class_column]).take(pa.array(row_of)),
     }
     return pa.table(columns)
 
