@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
 
 import numpy as np
@@ -311,6 +312,38 @@ def test_a_checkpoint_belongs_to_one_query(spark, tmp_path, place):
             stream(rows, key="word").apply(Sum("value"), channels=2).start(Remember(), **place)
     finally:
         query.stop()
+
+
+@pytest.mark.parametrize("by_the_sink", [False, True])
+def test_a_query_stops_after_the_batch_in_progress(spark, tmp_path, place, by_the_sink):
+    tables = [zipf_words(100, 10, seed) for seed in range(4)]
+    write_batches(tmp_path / "in", tables)
+    rows = stream(file_stream(spark, tmp_path / "in"), key="word").apply(Count(), channels=2)
+    remembered, at_work, may_end = Remember(), threading.Event(), threading.Event()
+
+    def sink(results, batch) -> None:
+        if batch == 1:
+            if by_the_sink:
+                query.stop()
+            at_work.set()
+            assert may_end.wait(60)
+        remembered(results, batch)
+
+    query = rows.start(sink, **place)
+    assert at_work.wait(60)
+    stopping = threading.Thread(target=query.stop)
+    stopping.start()
+    may_end.set()
+    stopping.join(60)
+    assert not query.spark_query.isActive
+    query.await_termination()  # raises nothing
+    assert sorted(remembered.batches) == [0, 1]
+
+    again = rows.start(remembered, **place)
+    again.process_all_available()
+    again.stop()
+    assert [batch["batch"] for batch in again.history] == [2, 3]
+    assert remembered.latest("count") == expected(tables)[0]
 
 
 def test_the_users_session_is_left_as_it_was(spark, tmp_path, place):

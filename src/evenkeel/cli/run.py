@@ -8,7 +8,7 @@ import signal
 import sys
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from rich.console import Console, Group
@@ -33,6 +33,10 @@ def run(
     file: Annotated[Path, typer.Argument(help="The job; `evenkeel init` writes an example.")] = Path("job.toml"),
     check: Annotated[bool, typer.Option("--check", help="Only look for mistakes; start no Spark.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print a line of JSON for each batch.")] = False,
+    log_format: Annotated[
+        Literal["text", "json"] | None,
+        typer.Option(help="Log batches, decisions and recoveries to standard error, in place of the live table."),
+    ] = None,
 ) -> None:
     """Run a job that a TOML file describes, and show each batch.
 
@@ -47,10 +51,14 @@ def run(
     if check:
         typer.echo(json.dumps({"file": str(file), "stages": len(job.stage)}) if as_json else f"{file} is in order.")
         return
+    if log_format is not None:
+        from evenkeel.logs import show_logs
+
+        show_logs(log_format)
     # What a sink prints must not end up between the lines of JSON.
     out = sys.stdout
     with contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext():
-        for line in _run(job, _Shown(job, quiet=as_json)):
+        for line in _run(job, _Shown(job, quiet=as_json or log_format is not None)):
             if as_json:
                 print(line, file=out, flush=True)
 

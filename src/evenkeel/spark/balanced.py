@@ -99,23 +99,26 @@ class BalancedStage:
 
     # -- one batch --------------------------------------------------------------------------------------------------
 
-    def run(self, rows: DataFrame, batch: int, started: float, *, keep: bool, closing: bool = False) -> StageRun:
+    def run(
+        self, rows: DataFrame, batch: int, started: float, *, keep: bool, overwritten: bool, closing: bool = False
+    ) -> StageRun:
         """Run one batch; nothing counts before :meth:`advance`. A closing one is later than all times.
 
-        ``keep`` is for results that may be read more than once.
+        ``keep`` and ``overwritten`` are as for :meth:`KeyedStage.run <evenkeel.spark.stage.KeyedStage.run>`.
         """
-        executors_left = self._see_to_homes(batch, started)
+        uprooted = self._see_to_homes(batch, started)
         if self.levels is not None and not self.versions:
             self.table = with_replicas(self.table, self.levels.default, {}, self.stage.hosts)
             self.before = self.stage.placement(self.table)
-        if self.table.has_backups and (executors_left or self.suspected):
+        if self.table.has_backups and (uprooted or self.suspected):
             self._recover(batch, started)
         self.suspected = False
         watermark = self.watermark if self.follows is None else self.follows.watermark
         now = Moment(batch, watermark, int(1e6 * started))
         if closing:
             now = Moment(_END, _END, _END)
-        return self.stage.run(rows, batch, now, self.table, self.before, self.versions, keep=keep)
+        how = {"keep": keep, "overwritten": overwritten}
+        return self.stage.run(rows, batch, now, self.table, self.before, self.versions, **how)
 
     def decide(self, run: StageRun, batch: int, now: float, took_ms: float) -> tuple[Decision | None, RoutingTable]:
         """Tell the controller what the batch brought, and ask for the table of the next one."""
@@ -209,7 +212,7 @@ class BalancedStage:
     def _see_to_homes(self, batch: int, now: float) -> bool:
         """Make homes, or change them, where executors came or went, or hosts are loaded unevenly.
 
-        Says whether executors left.
+        Says whether channels may be cold: executors left, or channels changed hosts.
         """
         usual = sum(self._loads) / len(self._loads)
         self._loads = (self._loads + [usual] * self.table.channels)[: self.table.channels]
@@ -237,7 +240,7 @@ class BalancedStage:
             or "All channels stay where they are."
         )
         self._record(Choice.REHOME, reasons, batch - 1, now)
-        return changed is not None and bool(changed[1])
+        return bool(moved) or (changed is not None and bool(changed[1]))
 
     # -- storing ----------------------------------------------------------------------------------------------------
 

@@ -40,40 +40,49 @@ def with_channel(
     table: RoutingTable,
     column: str = "channel",
     addresses: Sequence[int] | None = None,
+    names: Sequence[str] | None = None,
 ) -> DataFrame:
     """Add the channel of each row as ``column``, or its address: its slot's, or that of its key's own entry.
 
     Keys are hashed by Spark's ``xxhash64``, slots are a constant array, a few pins too, and more of them a broadcast
-    join, which costs a job of its own. The rows of a
-    split key take turns over its channels within each task. All is said in SQL, since every column that is put together
-    in Python costs calls into the JVM, in every batch.
+    join, which costs a job of its own. The rows of a split key take turns over its channels within each task. All is
+    said in SQL, and in as few steps as can be, since every column that is put together in Python costs calls into the
+    JVM, and every step an analysis of the whole query, in every batch.
+
+    Parameters
+    ----------
+    frame, keys, table, column
+        The rows, what they are grouped by, where keys are, and what to call what is added.
+    addresses
+        Of each channel, if not its number.
+    names
+        The columns of ``frame`` to keep; all by default.
     """
     address = np.arange(table.channels) if addresses is None else np.array(addresses)
-    key_hash = f"xxhash64({', '.join(map(sql_name, keys))})"
+    kept = map(sql_name, frame.columns if names is None else names)
+    key_hash = _hash_of(keys)
     slots = literal_array(address[table.slot_channels].tolist())
-    by_slot = f"get({slots}, int(pmod({key_hash}, {table.slots}L)))"
+    place = f"get({slots}, int(pmod({key_hash}, {table.slots}L)))"
     listed = np.concatenate([table.pin_hashes, table.split_hashes])
-    if len(listed) == 0:
-        return frame.selectExpr("*", f"{by_slot} AS {sql_name(column)}")
-    if len(listed) <= _FEW and len(table.split_hashes) == 0:
-        place = f"int(array_position({literal_array(listed.tolist(), 'bigint')}, {key_hash})) - 1"
-        by_key = f"get({literal_array(address[table.pin_channels].tolist())}, {place})"
-        return frame.selectExpr("*", f"coalesce({by_key}, {by_slot}) AS {sql_name(column)}")
-    from pyspark.sql import functions as F
-
-    own = [address[channels].tolist() for channels in table.active_channels(listed).tolist()]
-    hash_name, own_name = f"{column}_hash", f"{column}_own"
-    entries = frame.sparkSession.createDataFrame(
-        pa.table({hash_name: listed, own_name: pa.array(own, pa.list_(pa.int32()))})
-    )
-    joined = frame.join(F.broadcast(entries), F.expr(f"{key_hash} = {sql_name(hash_name)}"), "left")
-    by_key = f"get({sql_name(own_name)}, int(pmod(monotonically_increasing_id(), size({sql_name(own_name)}))))"
-    chosen = f"coalesce({by_key}, {by_slot}) AS {sql_name(column)}"
-    return joined.selectExpr(*map(sql_name, frame.columns), chosen)
+    if len(listed) > _FEW or len(table.split_hashes):
+        own = [address[channels].tolist() for channels in table.active_channels(listed).tolist()]
+        frame, entry = _with_entries(frame, key_hash, listed, own, column)
+        place = f"coalesce(get({entry}, int(pmod(monotonically_increasing_id(), size({entry})))), {place})"
+    elif len(listed):
+        position = f"int(array_position({literal_array(listed.tolist(), 'bigint')}, {key_hash})) - 1"
+        place = f"coalesce(get({literal_array(address[table.pin_channels].tolist())}, {position}), {place})"
+    return frame.selectExpr(*kept, f"{place} AS {sql_name(column)}")
 
 
 def with_copies(
-    frame: DataFrame, keys: Sequence[str], table: RoutingTable, column: str, addresses: Sequence[int], *, order: bool
+    frame: DataFrame,
+    keys: Sequence[str],
+    table: RoutingTable,
+    column: str,
+    addresses: Sequence[int],
+    names: Sequence[str],
+    *,
+    order: bool,
 ) -> DataFrame:
     """Send each row to its key's active copy and to every backup (the paper's Algorithm 1), as ``column``.
 
@@ -81,32 +90,44 @@ def with_copies(
 
     Parameters
     ----------
-    frame, keys, table, column, addresses
+    frame, keys, table, column, addresses, names
         As for :func:`with_channel`.
     order
         Whether to add the order of arrival.
     """
-    from pyspark.sql import functions as F
-
     address = np.array(addresses)
-    key_hash = f"xxhash64({', '.join(map(sql_name, keys))})"
+    kept = [sql_name(name) for name in names]
+    key_hash = _hash_of(keys)
 
     def holders(active: NDArray[np.int32], backups: Ragged) -> list[list[int]]:
         lists = zip(address[active].tolist(), backups.tolist(), strict=True)
         return [[home, *address[others].tolist()] for home, others in lists]
 
-    names = [sql_name(name) for name in frame.columns]
     if order:
-        frame = frame.selectExpr("*", f"monotonically_increasing_id() AS {ORDER}")
-        names.append(ORDER)
+        frame = frame.selectExpr(*kept, f"monotonically_increasing_id() AS {ORDER}")
+        kept.append(ORDER)
     of_slots = json.dumps(holders(table.slot_channels, table.backups_of_slots), separators=(",", ":"))
-    by_slot = f"get(from_json('{of_slots}', 'array<array<int>>'), int(pmod({key_hash}, {table.slots}L)))"
+    places = f"get(from_json('{of_slots}', 'array<array<int>>'), int(pmod({key_hash}, {table.slots}L)))"
     if len(table.pin_hashes):
         own = holders(table.pin_channels, table.backups_of_pins)
-        hash_name, own_name = f"{column}_hash", f"{column}_own"
-        entries = frame.sparkSession.createDataFrame(
-            pa.table({hash_name: table.pin_hashes, own_name: pa.array(own, pa.list_(pa.int32()))})
-        )
-        frame = frame.join(F.broadcast(entries), F.expr(f"{key_hash} = {sql_name(hash_name)}"), "left")
-        by_slot = f"coalesce({sql_name(own_name)}, {by_slot})"
-    return frame.selectExpr(*names, f"explode({by_slot}) AS {sql_name(column)}")
+        frame, entry = _with_entries(frame, key_hash, table.pin_hashes, own, column)
+        places = f"coalesce({entry}, {places})"
+    return frame.selectExpr(*kept, f"explode({places}) AS {sql_name(column)}")
+
+
+def _hash_of(keys: Sequence[str]) -> str:
+    return f"xxhash64({', '.join(map(sql_name, keys))})"
+
+
+def _with_entries(
+    frame: DataFrame, key_hash: str, hashes: NDArray[np.int64], places: list[list[int]], column: str
+) -> tuple[DataFrame, str]:
+    """Add the entries of the keys that have one, by a broadcast join; gives their column as well."""
+    from pyspark.sql import functions as F
+
+    hash_name, entry = f"{column}_hash", f"{column}_own"
+    entries = frame.sparkSession.createDataFrame(
+        pa.table({hash_name: hashes, entry: pa.array(places, pa.list_(pa.int32()))})
+    )
+    joined = frame.join(F.broadcast(entries), F.expr(f"{key_hash} = {sql_name(hash_name)}"), "left")
+    return joined, sql_name(entry)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import re
 import sys
-import threading
-import time
 from contextlib import contextmanager
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any, cast
@@ -15,9 +13,9 @@ from evenkeel.errors import EvenkeelError, InvalidArgumentError, StageFailedErro
 from evenkeel.jobs import check_columns, progress_of
 from evenkeel.jobs.document import blamed
 from evenkeel.spark.api import Flow
-from evenkeel.spark.sinks import as_sink
 
 if TYPE_CHECKING:
+    import threading
     from collections.abc import Iterator
 
     from pyspark.sql import DataFrame, SparkSession
@@ -29,8 +27,6 @@ if TYPE_CHECKING:
 __all__ = ["RunningJob", "check_job", "make_session"]
 
 _LOOK_EVERY_SECONDS = 0.1
-# How Spark tells a batch that its own `stop` has ended from one that failed.
-_INTERRUPTED = "py4j.protocol.Py4JJavaError: An error occurred while calling stop: java.lang.InterruptedException"
 _QUIET = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
 
 
@@ -60,10 +56,7 @@ def make_session(job: Job) -> SparkSession:
 
 
 class RunningJob:
-    """A job's query, which can be asked to stop after the batch in progress.
-
-    Spark's own ``stop`` breaks off what is running. So the sink is passed through here: nothing of a batch runs before
-    somebody reads its results, and a batch that comes after one asked to stop is held there until Spark has stopped.
+    """A job's query, and its batches as they are committed.
 
     Raises
     ------
@@ -73,21 +66,14 @@ class RunningJob:
 
     def __init__(self, job: Job, spark: SparkSession) -> None:
         plain = isinstance(job.sink, str) and job.sink != "console"
-        self._write = as_sink(_absolute(str(job.sink)) if plain else job.sink)
-        self._turn = threading.Lock()
-        self._begun = -1
-        self._last: int | None = None
-        self._held = False
-        self._query: Query | None = None
         rows = _rows(job, spark)
         check_columns(job, spark.createDataFrame([], rows.schema).toArrow().schema)
         flow = _flow(job, rows)
-        trigger = None if job.trigger is None else dict(job.trigger)
         try:
             self._query = flow.start(
-                self._pass,
+                _absolute(str(job.sink)) if plain else job.sink,
                 checkpoint=job.checkpoint,
-                trigger=trigger,
+                trigger=None if job.trigger is None else dict(job.trigger),
                 local_directory=job.local_directory,
                 job=job.name,
             )
@@ -100,7 +86,6 @@ class RunningJob:
         However it ends, the checkpoint is free afterwards.
         """
         query, seen = self._query, -1
-        assert query is not None
         try:
             while True:
                 running = query.spark_query
@@ -111,36 +96,11 @@ class RunningJob:
                         yield progress_of(entry, query.decisions)
                 if not active:
                     break
-                if stop.is_set() and self._last is None:
-                    with self._turn:
-                        self._last = self._begun
-                # Between two batches Spark's own thread is at work, and would complain at length when broken off.
-                if self._last is not None and seen >= self._last and (self._held or _is_idle(query)):
+                if stop.wait(_LOOK_EVERY_SECONDS):
                     query.stop()
-                else:
-                    time.sleep(_LOOK_EVERY_SECONDS)
             _raise_failure(query)
         finally:
             query.stop()
-
-    def _pass(self, results: DataFrame, batch: int) -> None:
-        """Write the results of a batch, unless it came after one asked to stop."""
-        with self._turn:
-            comes_after = self._last is not None and batch > self._last
-            self._begun = batch
-        if comes_after:
-            self._hold()
-        self._write(results, batch)
-
-    def _hold(self) -> None:
-        self._held = True
-        while self._query is None or (self._query.spark_query is not None and self._query.spark_query.isActive):
-            time.sleep(_LOOK_EVERY_SECONDS)
-        raise RuntimeError(_INTERRUPTED)
-
-
-def _is_idle(query: Query) -> bool:
-    return query.spark_query is not None and not query.spark_query.status["isTriggerActive"]
 
 
 def _raise_failure(query: Query) -> None:

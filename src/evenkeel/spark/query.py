@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import itertools
+import json
+import logging
+import threading
 import time
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from evenkeel.errors import IncompatibleCheckpointError
+from evenkeel.logs import StageTeller, tell
 from evenkeel.spark.task import COLD
 from evenkeel.state import Lease, StoredFile, clean
 
@@ -27,6 +31,9 @@ __all__ = ["Query"]
 _KEPT_COMMITS = 20
 _KEPT_HISTORY = 1000
 _ATTEMPTS = 10  # of a batch during which channel after channel loses its state
+_LOOK_EVERY_SECONDS = 0.05
+# How Spark tells a batch that its own `stop` has ended from one that failed.
+_INTERRUPTED = "py4j.protocol.Py4JJavaError: An error occurred while calling stop: java.lang.InterruptedException"
 
 
 class Query:
@@ -61,12 +68,18 @@ class Query:
         self._checkpoint = checkpoint
         self._lease = lease
         self._last = checkpoint.last_commit()
+        self._turn = threading.Condition()
+        self._at_work: int | None = None  # the thread of the batch in progress
+        self._stopping = self._holds = False
         self._history: deque[dict[str, Any]] = deque(maxlen=_KEPT_HISTORY)
+        self._metrics: deque[tuple[int, dict[str, dict[str, float]]]] = deque(maxlen=_KEPT_HISTORY)
         if self._last is not None:
             self._restore(self._last)
+            tell("resume", f"The query goes on after batch {self._last.batch}.", batch=self._last.batch)
+        self._tellers = [StageTeller(stage.name, stage.controller.decisions) for stage in stages]
         self._running: StreamingQuery | None = None
         if source.isStreaming:
-            writer = source.writeStream.foreachBatch(self._process).option("checkpointLocation", spark_checkpoint)
+            writer = source.writeStream.foreachBatch(self._take_turn).option("checkpointLocation", spark_checkpoint)
             self._running = (writer.trigger(**trigger) if trigger else writer).start()
         else:
             try:
@@ -105,6 +118,21 @@ class Query:
         return list(self._history)
 
     @property
+    def progress(self) -> list[dict[str, Any]]:
+        """Spark's own progress of the last batches, each with this query's numbers of it in ``observedMetrics``.
+
+        They are there once for the query, as ``evenkeel``, and once for each stage, as ``evenkeel.<stage>``, under the
+        names of the metrics. On static rows there is no progress of Spark's, only these numbers.
+        """
+        metrics = dict(self._metrics)
+        if self._running is None:
+            return [{"batchId": batch, "observedMetrics": found} for batch, found in metrics.items()]
+        entries = [json.loads(entry.json) for entry in self._running.recentProgress]
+        for entry in entries:
+            entry["observedMetrics"] = {**entry.get("observedMetrics", {}), **metrics.get(entry["batchId"], {})}
+        return entries
+
+    @property
     def spark_query(self) -> StreamingQuery | None:
         """Spark's own handle of a streaming query."""
         return self._running
@@ -127,8 +155,18 @@ class Query:
             self._running.processAllAvailable()
 
     def stop(self) -> None:
-        """Stop after the batch in progress, and free the checkpoint."""
+        """Stop after the batch in progress, and free the checkpoint. A sink may call it too, and goes on at once."""
+        if self._at_work == threading.get_ident():
+            threading.Thread(target=self.stop).start()
+            return
         if self._running is not None:
+            with self._turn:
+                self._stopping = True
+                self._turn.wait_for(lambda: self._at_work is None)
+            # Spark's own `stop` breaks off what is running. Between two batches that is its own thread, which would
+            # complain at length: so wait until it has nothing to do, or has come with a batch, which is held.
+            while self._running.isActive and not self._holds and self._running.status["isTriggerActive"]:
+                time.sleep(_LOOK_EVERY_SECONDS)
             self._running.stop()
         self._end()
 
@@ -136,6 +174,27 @@ class Query:
         for stage in self._stages:
             stage.stage.close()
         self._lease.release()
+
+    def _take_turn(self, rows: DataFrame, batch: int) -> None:
+        """Process a batch of the stream, unless it came after one asked to stop."""
+        with self._turn:
+            if not self._stopping:
+                self._at_work = threading.get_ident()
+        if self._at_work is None:
+            self._hold()
+        try:
+            self._process(rows, batch)
+        finally:
+            with self._turn:
+                self._at_work = None
+                self._turn.notify_all()
+
+    def _hold(self) -> None:
+        """Wait until Spark has stopped, and end as a batch does that it broke off."""
+        self._holds = True
+        while self._running is not None and self._running.isActive:
+            time.sleep(_LOOK_EVERY_SECONDS)
+        raise RuntimeError(_INTERRUPTED)
 
     def _process(self, rows: DataFrame, batch: int, *, closed_steps: int = 0) -> None:
         if self._last is not None and batch <= self._last.batch:
@@ -157,28 +216,32 @@ class Query:
         """Run a batch and commit it.
 
         Again with other roles where channels turn out to have lost their state; and again with results that are kept
-        where a task was run twice, so that it is not certain which of its attempts the sink has seen.
+        where it is not certain which attempt of a task the sink has seen, or a task gave up.
         """
+        reads_once, overwrites = (getattr(self._sink, name, False) for name in ("reads_once", "overwrites"))
         keep_all = False
         for attempt in itertools.count(1):
             runs: list[StageRun] = []
             results = rows
             try:
                 for stage in self._stages:
-                    keep = keep_all or (stage is self._stages[-1] and not getattr(self._sink, "reads_once", False))
-                    closing = stage.step < closed_steps
-                    runs.append(stage.run(results, batch, started, keep=keep, closing=closing))
+                    how = {
+                        "keep": keep_all or (stage is self._stages[-1] and not reads_once),
+                        "overwritten": overwrites and not keep_all,
+                        "closing": stage.step < closed_steps,
+                    }
+                    runs.append(stage.run(results, batch, started, **how))
                     results = runs[-1].output
                 self._sink(results, batch)
                 if not all([run.finish() for run in runs]):  # noqa: C419 - every one is to finish
                     keep_all = True
+                    self._suspect("A task was run twice, or gave up for want of its state.", batch)
                     continue
                 self._commit(batch, runs, started)
             except Exception as error:
                 if COLD not in str(error) or attempt == _ATTEMPTS:
                     raise
-                for stage in self._stages:
-                    stage.suspected = True
+                self._suspect("Channels have lost their state, and copies of it are elsewhere.", batch)
             else:
                 return runs
             finally:
@@ -198,8 +261,30 @@ class Query:
         self._last = self._checkpoint.commit(
             batch, manifests, epoch=self._stages[0].table.epoch, metadata={"stages": facts, "took_ms": took_ms}
         )
+        self._tell(batch, runs, [decision for decision, _ in verdicts], took_ms)
         for stage, run, (_, following) in zip(self._stages, runs, verdicts, strict=True):
             stage.advance(run, following)
+
+    def _tell(self, batch: int, runs: list[StageRun], decisions: list[Decision | None], took_ms: float) -> None:
+        """Log a batch that is committed, and keep its numbers."""
+        self._tell_decisions()
+        numbers = {"evenkeel": {"evenkeel_last_batch": batch, "evenkeel_batch_duration_seconds": took_ms / 1000}}
+        for stage, teller, run, decision in zip(self._stages, self._tellers, runs, decisions, strict=True):
+            choice = "wait" if decision is None else decision.choice.value
+            told = teller.tell_batch(batch, took_ms, run.reports, stage.table, choice)
+            numbers[f"evenkeel.{stage.name}"] = told
+        self._metrics.append((batch, numbers))
+
+    def _tell_decisions(self) -> None:
+        for stage, teller in zip(self._stages, self._tellers, strict=True):
+            teller.tell_decisions(stage.controller.decisions)
+
+    def _suspect(self, reason: str, batch: int) -> None:
+        """Have all channels asked for their state before the batch runs again."""
+        for stage in self._stages:
+            stage.suspected = True
+        self._tell_decisions()
+        tell("rerun", f"batch {batch} runs again. {reason}", logging.WARNING, batch=batch, reason=reason)
 
     def _remove_old_tables(self) -> None:
         """Remove tables and controllers that no kept commit names."""

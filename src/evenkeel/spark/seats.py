@@ -17,8 +17,8 @@ def seat_channels(seats: Sequence[str], before: Mapping[int, str], loads: Sequen
     """Give the channel of each seat, so that hosts are loaded by the seats they have and few channels change hosts.
 
     The heaviest channels choose first. A channel stays on its host while that has a seat left and is not overloaded by
-    it (by more than a tenth). Otherwise it takes the least loaded host with a free seat; rather one where it overloads
-    nothing, and rather a seat that no channel waits for.
+    it by more than a tenth, or every other host would be as much. Otherwise it takes the least loaded host with a free
+    seat; rather one where it overloads nothing, and rather a seat that no channel waits for.
 
     Parameters
     ----------
@@ -53,7 +53,8 @@ def seat_channels(seats: Sequence[str], before: Mapping[int, str], loads: Sequen
     for channel in sorted(range(len(loads)), key=lambda channel: -loads[channel]):
         host, load = before.get(channel, ""), loads[channel]
         wanted[host] -= 1
-        stays = host in shares and free[host] > 0 and filling(host, load) <= _SLACK
+        least = min(filling(other, load) for other in shares if free[other])
+        stays = host in shares and free[host] > 0 and filling(host, load) <= max(_SLACK, least)
         hosts[channel] = host if stays else choose(load)
         free[hosts[channel]] -= 1
         carried[hosts[channel]] += load

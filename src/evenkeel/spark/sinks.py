@@ -23,7 +23,7 @@ __all__ = ["Files", "Memory", "as_sink"]
 class Memory:
     """Keeps all results on the driver, for trying things out: as many as fit into its memory."""
 
-    reads_once = True
+    reads_once = overwrites = True
 
     def __init__(self) -> None:
         self.batches: dict[int, pa.Table] = {}
@@ -45,7 +45,7 @@ class Files:
     """Parquet files, one folder per batch."""
 
     path: str
-    reads_once = True
+    reads_once = overwrites = True
 
     def __call__(self, results: DataFrame, batch: int) -> None:
         """Write one batch's results, in place of any that were written for it before."""
@@ -61,7 +61,9 @@ def as_sink(sink: Sink) -> WriteBatch:
         A path: Parquet files below it, one folder ``batch=…`` per batch. ``"console"``: the first rows of each batch
         are printed. ``"memory"``: all results are kept on the driver, in the query's ``sink``. Or a function of the
         results and the batch's number, which must leave the same however often it is called for one batch. One that
-        reads all results exactly once may have an attribute ``reads_once = True``: they are not cached then.
+        reads all results exactly once may have an attribute ``reads_once = True``: they are not cached then. One that
+        replaces what it wrote for the same batch before may have ``overwrites = True``: when a host is lost, it may be
+        called with a part of the results first, and a query with replicas goes on sooner.
     """
     if callable(sink):
         return sink

@@ -18,8 +18,9 @@ from evenkeel.spark.carriage import Carriage, carriage
 from evenkeel.spark.columns import with_channel, with_copies
 from evenkeel.spark.combine import Combining, Form
 from evenkeel.spark.homes import PLACE, Homes, executors
+from evenkeel.spark.probe import WarmProbe
 from evenkeel.spark.routes import Route
-from evenkeel.spark.task import REPORT, STATE_COLUMNS, StageTask, WarmProbe
+from evenkeel.spark.task import REPORT, STATE_COLUMNS, StageTask
 from evenkeel.spark.types import spark_type
 from evenkeel.state import ManifestRef, Selection
 
@@ -62,8 +63,8 @@ class StageRun:
     attempts: str
     task: StageTask
     checkpoint: Checkpoint
-    kept: bool
-    _held: DataFrame
+    kept: DataFrame | None = None
+    """The results with the channels' reports among them, if they are kept."""
     manifests: list[ManifestRef] = field(default_factory=list)
     reports: list[dict[str, Any]] = field(default_factory=list)
 
@@ -72,11 +73,11 @@ class StageRun:
 
         As a rule, the results have been read by now and each channel left one manifest. Where some did not run, or ran
         more than once, the report beside the results that were kept says which attempt it was that counts. If they
-        were not kept, it is not certain, and the batch must run again.
+        were not kept, or a channel gave up, it is not certain, and the batch must run again.
         """
         found = self._written()
-        if found is None and self.kept:
-            found = self._reported()
+        if found is None and self.kept is not None:
+            found = self._reported(self.kept)
         if found is None:
             return False
         self.manifests, self.reports = [ref for ref, _ in found], [report for _, report in found]
@@ -90,15 +91,17 @@ class StageRun:
         once = [ref.channel for ref, _ in found] == list(range(self.task.table.channels))
         return [(ref, manifest.report) for ref, manifest in found] if once else None
 
-    def _reported(self) -> list[tuple[ManifestRef, dict[str, Any]]]:
-        lines = self._held.where(f"{REPORT} IS NOT NULL").select(REPORT).collect()
+    def _reported(self, kept: DataFrame) -> list[tuple[ManifestRef, dict[str, Any]]] | None:
+        lines = kept.where(f"{REPORT} IS NOT NULL").select(REPORT).collect()
+        if len(lines) < self.task.table.channels:
+            return None
         refs = [ManifestRef.from_json(json.loads(line[0])) for line in lines]
         return [(ref, self.checkpoint.read_manifest(ref).report) for ref in refs]
 
     def release(self) -> None:
         """Give up the results that were kept."""
-        if self.kept:
-            self._held.unpersist()
+        if self.kept is not None:
+            self.kept.unpersist()
 
 
 @dataclass(slots=True)
@@ -167,10 +170,12 @@ class KeyedStage:
         versions: Mapping[int, ManifestRef],
         *,
         keep: bool,
+        overwritten: bool = False,
     ) -> StageRun:
         """Run one batch under ``table``; what was placed elsewhere before moves in the same shuffle.
 
-        ``keep`` is for results that may be read more than once.
+        ``keep`` is for results that may be read more than once, ``overwritten`` for those that are replaced by the
+        results of another attempt at the batch.
         """
         from pyspark import StorageLevel
 
@@ -210,17 +215,20 @@ class KeyedStage:
             merges_arrivals=self.operator.merges and (before.splits or self.splits),
             stays=_by_host(homes) if self._left else None,
             refuses_null_keys=self.null_keys == "error",
+            gives_up_quietly=overwritten,
+            reports=keep,
         )
-        arriving = self._routed(self._prepared(rows, combining, now), table, homes, ordered=task.ordered)
+        arriving = self._routed(self._prepared(rows, combining, now), task)
         if moved.sends:
             arriving = arriving.unionByName(old.rows.mapInArrow(task.export, _STATE_DDL), allowMissingColumns=True)
         shuffled = arriving.repartition(table.channels, PLACE)
         everything = homes.twice.unionByName(shuffled, allowMissingColumns=True)
-        held = everything.mapInArrow(task.run, self._output_type())
+        output = everything.mapInArrow(task.run, self._output_type(task))
+        run = StageRun(output, self.name, batch, attempts, task, self.checkpoint)
         if keep:
-            held = held.persist(StorageLevel.MEMORY_AND_DISK)
-        output = held.where(f"{REPORT} IS NULL").drop(REPORT)
-        return StageRun(output, self.name, batch, attempts, task, self.checkpoint, keep, held)
+            run.kept = output.persist(StorageLevel.MEMORY_AND_DISK)
+            run.output = run.kept.where(f"{REPORT} IS NULL").drop(REPORT)
+        return run
 
     def cold_channels(self, versions: Mapping[int, ManifestRef]) -> frozenset[int]:
         """Ask every channel, at home, whether its state is near; give those of which it is not."""
@@ -233,8 +241,10 @@ class KeyedStage:
         """Drop null keys, and combine before the shuffle, as asked."""
         if self.null_keys == "drop":
             rows = rows.dropna(subset=list(self.key_names))
-        rows = rows.selectExpr(*map(sql_name, self.row_schema.names))
-        return rows if combining is None else combining.combine(rows, now)
+        return rows if combining is None else combining.combine(self._needed(rows), now)
+
+    def _needed(self, rows: DataFrame) -> DataFrame:
+        return rows.selectExpr(*map(sql_name, self.row_schema.names))
 
     def _combining(self) -> Combining | None:
         if not self._combines:
@@ -251,13 +261,15 @@ class KeyedStage:
             else:
                 self._combines = rows >= max(_PAYS_FROM * keys, _MANY)
 
-    def _routed(self, rows: DataFrame, table: RoutingTable, homes: Homes, *, ordered: bool) -> DataFrame:
-        if table.has_backups:
-            return with_copies(rows, self.key_names, table, PLACE, homes.addresses, order=ordered)
+    def _routed(self, rows: DataFrame, task: StageTask) -> DataFrame:
+        """Keep the columns that the task needs of the rows, and add where each goes."""
+        how = (self.key_names, task.table, PLACE, task.addresses, task.row_schema.names)
+        if task.table.has_backups:
+            return with_copies(rows, *how, order=task.ordered)
         if self.router is None:
-            return with_channel(rows, self.key_names, table, PLACE, homes.addresses)
-        route = Route(self.router, self.key_names, homes.addresses, self.probe)
-        return rows.mapInArrow(route, spark_type(self.row_schema.append(pa.field(PLACE, pa.int32()))))
+            return with_channel(rows, *how)
+        route = Route(self.router, self.key_names, task.addresses, self.probe)
+        return self._needed(rows).mapInArrow(route, spark_type(self.row_schema.append(pa.field(PLACE, pa.int32()))))
 
     def _carriage(
         self, before: Placement, table: RoutingTable, versions: Mapping[int, ManifestRef]
@@ -335,8 +347,9 @@ class KeyedStage:
             )
         return pa.schema([field.with_nullable(True) for field in (*keys, *results)])
 
-    def _output_type(self) -> Any:
-        return spark_type(self.output_schema().append(pa.field(REPORT, pa.string())))
+    def _output_type(self, task: StageTask) -> Any:
+        schema = self.output_schema()
+        return spark_type(schema.append(pa.field(REPORT, pa.string())) if task.reports else schema)
 
 
 _STATE_TYPES = dict(zip(STATE_COLUMNS.values(), ("int", "long", "long", "binary"), strict=True))

@@ -22,14 +22,13 @@ from evenkeel.errors import (
 )
 from evenkeel.hashing import hash_keys
 from evenkeel.operators import NEVER, Groups, RowCodec, fold
-from evenkeel.routing.ragged import contains
 from evenkeel.spark.carriage import targets_of
 from evenkeel.spark.columns import ORDER
 from evenkeel.spark.combine import TUPLES
 from evenkeel.spark.homes import HOME, HOME_ROWS, PLACE, host_name, seat_of
+from evenkeel.spark.loads import levels_asked, loads_of
 from evenkeel.spark.times import LATE, event_times
 from evenkeel.state import (
-    KEY_BYTES,
     Checkpoint,
     Delta,
     ManifestRef,
@@ -49,9 +48,9 @@ if TYPE_CHECKING:
 
     from evenkeel.operators import Moment, Operator, Update
     from evenkeel.routing import Router, RoutingTable
-    from evenkeel.state import SlotTotals, StateView
+    from evenkeel.state import StateView
 
-__all__ = ["COLD", "REPORT", "STATE_COLUMNS", "StageTask", "WarmProbe"]
+__all__ = ["COLD", "REPORT", "STATE_COLUMNS", "StageTask"]
 
 REPORT = "__evenkeel_report"
 COLD = "[evenkeel: cold channel]"
@@ -62,41 +61,6 @@ STATE_COLUMNS = {
     "hash2": "__evenkeel_hash2",
     "value": "__evenkeel_value",
 }
-_NAME = 80  # characters of a key's name that a report has
-_HEAVY_KEYS = 100  # of each channel and batch, reported one by one
-
-
-@dataclass(frozen=True)
-class WarmProbe:
-    """Asks channels, where they are at home, whether their state is near.
-
-    Parameters
-    ----------
-    checkpoint, stage, directory
-        Where the truth is, whose state, and below which directory hosts keep working copies.
-    seats
-        The channel that sits in each home.
-    versions
-        What each channel holds.
-    """
-
-    checkpoint: Checkpoint
-    stage: str
-    directory: str
-    seats: tuple[int, ...]
-    versions: Mapping[int, ManifestRef]
-
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Say of each channel whose home row is in ``batches`` whether its state is near."""
-        for batch in batches:
-            for seat in batch.column(HOME).to_pylist():
-                channel = self.seats[seat_of(seat, len(self.seats))]
-                store = StateStore(self.checkpoint, self.stage, channel, Path(self.directory) / host_name())
-                view = store.open_if_near(self.versions.get(channel))
-                if view is not None:
-                    view.close()
-                warm = view is not None or channel not in self.versions
-                yield pa.RecordBatch.from_arrays([pa.array([channel]), pa.array([warm])], names=["channel", "warm"])
 
 
 @dataclass(frozen=True)
@@ -135,6 +99,10 @@ class StageTask:
         The channels that live on each host, if others' working copies are to be removed; else None.
     refuses_null_keys
         Whether a null in a key is an error.
+    gives_up_quietly
+        Whether a channel that is not to be restored just leaves no results and no manifest, in place of failing.
+    reports
+        Whether a channel's last row out is to say which manifest its results belong to.
     """
 
     checkpoint: Checkpoint
@@ -162,6 +130,8 @@ class StageTask:
     merges_arrivals: bool = False
     stays: Mapping[str, frozenset[int]] | None = None
     refuses_null_keys: bool = False
+    gives_up_quietly: bool = False
+    reports: bool = False
 
     # -- before the shuffle -----------------------------------------------------------------------------------------
 
@@ -192,13 +162,18 @@ class StageTask:
     # -- after the shuffle ------------------------------------------------------------------------------------------
 
     def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Import, update, emit and commit one channel; the last row out is its report."""
+        """Import, update, emit and commit one channel."""
         started = time.perf_counter()
         channel, rows, arrived = self._sort_out(batches)
         try:
             yield from self._process(channel, rows, arrived, started)
         except KeyFailedError as error:
             raise self._failed(channel, f"at key {error.key!r}: {error}", key=error.key) from error
+        except ColdChannelError:
+            # Spark would try again what raises, several times, each in a new worker. That a channel has left no
+            # manifest is noticed as well, once the results of the others have been written.
+            if not self.gives_up_quietly:
+                raise
         except EvenkeelError:
             raise
         except Exception as error:
@@ -264,10 +239,9 @@ class StageTask:
             if self._clock is not None:
                 delta.woken_until = self._clock
                 active, standby = self._with_due_keys(active, standby, channel, view, delta, codec)
-            fresh = not arrived
-            update, values = self._update(active, view, delta, codec, fresh=fresh)
+            update, values = self._update(active, view, delta, codec)
             if standby is not None:
-                self._update(standby, view, delta, codec, fresh=fresh)
+                self._update(standby, view, delta, codec)
             written = store.write_delta(view, delta, batch=self.batch, attempt=attempt)
             outputs = self._outputs(active, update)
             known_times = active.times[active.times != NEVER] if active.times is not None else np.empty(0, np.int64)
@@ -286,14 +260,18 @@ class StageTask:
                 "opened": view.opening.how,
                 "opened_ms": view.opening.took_ms,
                 "busy_ms": max(0.0, 1000 * (time.perf_counter() - started) - import_ms - view.opening.took_ms),
-                "loads": self._loads(active, values, written.totals, channel),
-                "levels": self._levels_asked(active),
+                "loads": loads_of(active, values, written.totals, self.table, channel),
+                "levels": levels_asked(active, self.levels_where, self.table),
             }
             ref = store.write_manifest(view, written, batch=self.batch, attempt=attempt, report=report)
-        yield from outputs.to_batches()
-        last = [pa.nulls(1, kind) for kind in outputs.schema.types[:-1]]
+        if not self.reports:
+            yield from outputs.to_batches()
+            return
+        told = pa.field(REPORT, pa.string())
+        yield from outputs.append_column(told, pa.nulls(outputs.num_rows, told.type)).to_batches()
+        last = [pa.nulls(1, kind) for kind in outputs.schema.types]
         line = json.dumps(ref.to_json())
-        yield pa.RecordBatch.from_arrays([*last, pa.array([line])], schema=outputs.schema)
+        yield pa.RecordBatch.from_arrays([*last, pa.array([line])], schema=outputs.schema.append(told))
 
     def _late_before(self, rows: pa.Table) -> int:
         """How many tuples came late where they were combined before the shuffle."""
@@ -319,9 +297,9 @@ class StageTask:
         return groups(active), groups(~active)
 
     def _update(
-        self, groups: Groups, view: StateView, delta: Delta, codec: RowCodec, *, fresh: bool
+        self, groups: Groups, view: StateView, delta: Delta, codec: RowCodec
     ) -> tuple[Update, pa.LargeBinaryArray]:
-        """Bring the keys of a batch up to date; ``fresh`` says that what they held is all in the view."""
+        """Bring the keys of a batch up to date."""
         slots = groups.hashes % self.table.slots
         before = view.get(slots, groups.hashes, groups.hashes2, delta)
         known = before.is_valid().to_numpy(zero_copy_only=False)
@@ -337,7 +315,7 @@ class StageTask:
             groups.hashes[changes],
             groups.hashes2[changes],
             values.filter(pa.array(changes)),
-            before.filter(pa.array(changes)) if fresh else None,
+            before.filter(pa.array(changes)),
         )
         return update, values
 
@@ -386,9 +364,8 @@ class StageTask:
         here = np.ones(len(hashes), bool) if standby is None else self.table.home(hashes) == channel
 
         def add(groups: Groups, mine: NDArray[np.bool_]) -> Groups:
-            touched = set(zip(groups.hashes.tolist(), groups.hashes2.tolist(), strict=True))
-            names = zip(hashes.tolist(), hashes2.tolist(), strict=True)
-            alone = mine & np.array([name not in touched for name in names], bool)
+            touched = pc.is_in(_names(hashes, hashes2), value_set=_names(groups.hashes, groups.hashes2))
+            alone = mine & ~touched.to_numpy(zero_copy_only=False)
             keys = codec.decode(without_wakes(values.filter(pa.array(alone)))).select(list(self.key_names))
             return groups.and_keys(keys.cast(groups.keys.schema), hashes[alone], hashes2[alone])
 
@@ -406,48 +383,8 @@ class StageTask:
 
     def _outputs(self, groups: Groups, update: Update) -> pa.Table:
         keys = groups.keys if update.key_of_outputs is None else groups.keys.take(pa.array(update.key_of_outputs))
-        columns = [*keys.columns, *update.outputs.columns, pa.nulls(update.outputs.num_rows, pa.string())]
-        schema = [*keys.schema, *self.operator.output_schema(self.row_schema), pa.field(REPORT, pa.string())]
-        return pa.table(columns, schema=pa.schema(schema))
-
-    def _loads(self, groups: Groups, values: pa.Array, totals: SlotTotals, channel: int) -> dict[str, Any]:
-        """Tuples per slot and of the heaviest keys, and what the slots hold now; backups are no load."""
-        counts = groups.counts
-        by_slot = np.bincount(groups.hashes % self.table.slots, weights=counts, minlength=self.table.slots)
-        touched = np.flatnonzero(by_slot)
-        pinned, split = self.table.pin_hashes, self.table.split_hashes
-        listed = contains(pinned, groups.hashes) | contains(split, groups.hashes)
-        heavy = np.zeros(len(groups), bool)
-        heavy[np.lexsort((groups.hashes, -counts))[:_HEAVY_KEYS]] = True
-        chosen = np.flatnonzero(heavy | listed)
-        own = np.ones(len(totals.slots), bool)
-        if self.table.has_backups:
-            own = self.table.slot_channels[totals.slots] == channel
-        sizes = pc.fill_null(pc.binary_length(values.take(pa.array(chosen))), -KEY_BYTES).to_numpy()
-        return {
-            "slots": touched.tolist(),
-            "slot_counts": by_slot[touched].tolist(),
-            "keys": groups.hashes[chosen].tolist(),
-            "key_names": [_name(row) for row in groups.keys.take(pa.array(chosen)).to_pylist()],
-            "key_counts": counts[chosen].tolist(),
-            "key_bytes": (KEY_BYTES + sizes).tolist(),
-            "held_slots": totals.slots[own].tolist(),
-            "held_bytes": totals.state_bytes[own].tolist(),
-            "held_keys": totals.keys[own].tolist(),
-        }
-
-    def _levels_asked(self, groups: Groups) -> list[list[int]]:
-        """The keys for which a tuple's value asks for more copies than the table has."""
-        found: dict[int, int] = {}
-        for column, levels in self.levels_where.items():
-            values = groups.rows[column]
-            for value, wanted in levels.items():
-                rows = pc.fill_null(pc.equal(values, pa.scalar(value, values.type)), False)
-                keys = np.unique(groups.key_of[rows.to_numpy(zero_copy_only=False)])
-                few = self.table.backups(groups.hashes[keys]).lengths < wanted
-                for key in groups.hashes[keys[few]].tolist():
-                    found[key] = max(wanted, found.get(key, 0))
-        return [[key, wanted] for key, wanted in found.items()][:_HEAVY_KEYS]
+        schema = pa.schema([*keys.schema, *self.operator.output_schema(self.row_schema)])
+        return pa.table([*keys.columns, *update.outputs.columns], schema=schema)
 
     # -- on the host ------------------------------------------------------------------------------------------------
 
@@ -481,9 +418,10 @@ class StageTask:
                 store.forget()
 
 
-def _name(key: Mapping[str, Any]) -> str:
-    """A key as people know it, not too long."""
-    return ", ".join(str(part)[:_NAME] for part in key.values())
+def _names(hashes: NDArray[np.int64], hashes2: NDArray[np.int64]) -> pa.Array:
+    """What tells one key from another, as one value each."""
+    both = np.column_stack([hashes, hashes2])
+    return pa.Array.from_buffers(pa.binary(16), len(both), [None, pa.py_buffer(both)])
 
 
 def _sum(rows: pa.Table, column: str) -> int:
