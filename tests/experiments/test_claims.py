@@ -13,7 +13,7 @@ from experiments.registry import PAPERS, find
 
 from evenkeel.report import to_svg
 
-ENTRIES = {f"{entry.paper}/{entry.name}": entry.experiment for entry in find() if not entry.experiment.missing()}
+ENTRIES = {f"{entry.paper}/{entry.name}": entry.experiment for entry in find() if not entry.experiment.needs}
 
 # How many statements differ at small scale, with generated streams; all others hold. Seeded, so exact.
 DIFFER = {
