@@ -17,7 +17,10 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-MODULES = ["hashing", "routing", "sketches", "planning", "pareto", "optimum", "state", "sim", "engine", "applications"]
+MODULES = [
+    *("hashing", "routing", "sketches", "planning", "pareto", "optimum", "state", "sim", "operators"),
+    *("engine", "applications", "repartition", "footprint", "recovery", "peers"),
+]
 RESULTS = Path(__file__).parent / "results"
 
 

@@ -1,0 +1,384 @@
+"""What state takes per held key, what grows with keys, channels and pins, and what starting takes.
+
+Every case runs in a process of its own, with all cores, and prints one line of JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import subprocess
+import sys
+import time
+from pathlib import Path
+from statistics import median
+
+import lmdb
+import numpy as np
+import pyarrow as pa
+from pyarrow import fs
+
+from benchmarks.engine import COUNT_AND_SUM, Shift
+from benchmarks.spark_peers import Workplace, discard, run_native, run_ours, session, trigger_ms
+from benchmarks.state import Channel
+from evenkeel.hashing import hash_keys
+from evenkeel.state import Checkpoint, Delta, StateStore
+from evenkeel.state.identity import as_list, pack
+
+CASES = ["disk", "memory", "spark_disk", "keys", "channels", "pins", "imports", "starts"]
+NEAR_LINEAR = 1.1  # the exponent, at most
+
+
+def run(quick: bool) -> list[dict]:
+    """Run all cases, one after the other."""
+    return [row for case in CASES for row in _alone([case, "quick" if quick else "full"])]
+
+
+def _alone(arguments: list[str]) -> list[dict]:
+    command = [sys.executable, "-m", "benchmarks.footprint", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(arguments)}: {done.stderr[-3000:]}")
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def _spread(values: list[float]) -> float:
+    return (max(values) - min(values)) / median(values)
+
+
+def _bytes(*folders: str | Path) -> int:
+    """What files take on disk; working copies have holes."""
+    found = (file for folder in folders for file in Path(folder).rglob("*"))
+    return sum(_on_disk(file) for file in found if file.is_file())
+
+
+def _on_disk(file: Path) -> int:
+    return 512 * file.stat().st_blocks
+
+
+def _sizes(quick: bool) -> list[int]:
+    return [100_000, 1_000_000] if quick else [100_000, 1_000_000, 10_000_000]
+
+
+# -- disk and memory --------------------------------------------------------------------------------------------------
+
+
+def disk(quick: bool) -> list[dict]:
+    """Bytes per key of a working copy and of a snapshot, and of LMDB alone, filled in order and so with full pages."""
+    found = []
+    for held in _sizes(quick):
+        place = Workplace()
+        channel = Channel(place.path, held, np.random.default_rng(0))
+        channel.batch(channel.same[:10], snapshot=True)
+        channel.store.open(channel.ref).close()
+        least = _bare(place.path / "bare", channel)
+        sizes = {
+            "working copy": _bytes(place.path / "work"),
+            "snapshot": sum(_on_disk(file) for file in place.path.rglob("*.snapshot.mdb")),
+        }
+        for what, size in sizes.items():
+            found.append(
+                {
+                    "what": f"{what}, {held:,} keys of 16 bytes held",
+                    "value": size / held,
+                    "unit": "bytes/key",
+                    "ratio": size / least,
+                    "peer": f"bare LMDB: {least / held:.1f}",
+                }
+            )
+        place.remove()
+    return found
+
+
+def _bare(folder: Path, channel: Channel) -> int:
+    packed = as_list(np.sort(pack(channel.slots, channel.hashes, channel.hashes2)))
+    with lmdb.open(str(folder), map_size=8 << 30, sync=False, metasync=False) as environment:
+        with environment.begin(write=True) as transaction, transaction.cursor() as cursor:
+            cursor.putmulti(((key, b"0123456789abcdef") for key in packed), append=True)
+        environment.sync(True)
+    return _bytes(folder)
+
+
+def memory(quick: bool) -> list[dict]:
+    """Memory of a process that works on 100,000 keys, ours and bare LMDB; pages of the files belong to the system."""
+    found = []
+    for held in _sizes(quick):
+        place = Workplace()
+        channel = Channel(place.path, held, np.random.default_rng(0))
+        channel.same_batch()
+        _bare(place.path / "bare", channel)
+        (place.path / "given").write_bytes(pickle.dumps((channel.keys(channel.same), channel.ref)))
+        ours, bare = (_alone([worker, str(place.path)])[0]["own"] for worker in ("work", "work_bare"))
+        found.append(
+            {
+                "what": f"memory of a task on 100,000 keys, {held:,} held",
+                "value": ours / 1e6,
+                "unit": "MB",
+                "ratio": ours / bare,
+                "peer": f"bare LMDB, get and put: {bare / 1e6:.0f} MB",
+            }
+        )
+        place.remove()
+    return found
+
+
+def work(place: str) -> list[dict]:
+    """Run batches over the keys that were given, and say how much memory that took at most."""
+    keys, ref = pickle.loads((Path(place) / "given").read_bytes())
+    checkpoint = Checkpoint.open(fs.LocalFileSystem(), f"{place}/checkpoint", job="benchmark", run="run")
+    store = StateStore(checkpoint, "stage", 0, Path(place) / "work", snapshot_every=10**6)
+    own = []
+    for number in range(ref.batch + 1, ref.batch + 11):
+        with store.open(ref) as view:
+            delta = Delta()
+            values = pa.array(np.full(len(keys[0]), number).astype("S16").view("V16"), pa.binary(16))
+            delta.put(*keys, values, previous=view.get(*keys))
+            own.append(_own_bytes())
+            file = store.write_delta(view, delta, batch=number, attempt="a")
+            ref = store.write_manifest(view, file, batch=number, attempt="a")
+    return [{"own": max(own)}]
+
+
+def work_bare(place: str) -> list[dict]:
+    """Do so with bare LMDB."""
+    keys, _ = pickle.loads((Path(place) / "given").read_bytes())
+    packed, own = as_list(np.sort(pack(*keys))), []
+    with lmdb.open(f"{place}/bare", map_size=8 << 30, sync=False, metasync=False) as environment:
+        for _ in range(10):
+            with environment.begin(write=True) as transaction, transaction.cursor() as cursor:
+                cursor.getmulti(packed)
+                cursor.putmulti([(key, b"fedcba9876543210") for key in packed])
+                own.append(_own_bytes())
+    return [{"own": max(own)}]
+
+
+def _own_bytes() -> int:
+    """Memory of this process that is no file's."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(1024 * int(line.split()[1]) for line in lines if line.startswith("RssAnon"))
+
+
+def spark_disk(quick: bool) -> list[dict]:
+    """The checkpoint of the same job, ours and Spark's own in RocksDB: keys filled in, then small batches."""
+    from pyspark.sql import functions as F
+
+    from evenkeel.spark.api import stream
+
+    found = []
+    with session(2, 2) as spark:
+        for held in _sizes(quick):
+            place = _held(held, 20, 1_000)
+            flow = stream(place.stream(spark), key="word").apply(COUNT_AND_SUM, channels=2)
+            checkpoint, local = place.fresh("checkpoint"), place.fresh("local")
+            query = flow.start(discard, checkpoint=checkpoint, local_directory=local)
+            query.process_all_available()
+            query.stop()
+            native = place.fresh("native")
+            run_native(place.stream(spark).groupBy("word").agg(F.count("*"), F.sum("value")), native)
+            ours, theirs = _bytes(checkpoint), _bytes(native)
+            found.append(
+                {
+                    "what": f"checkpoint of count and sum, {held:,} words held",
+                    "value": ours / held,
+                    "unit": "bytes/key",
+                    "target": "≤ 1.5×",
+                    "met": ours <= 1.5 * theirs,
+                    "ratio": ours / theirs,
+                    "peer": f"Spark's RocksDB: {theirs / held:.1f}; our working copy has {_bytes(local) / held:.1f}",
+                }
+            )
+            place.remove()
+    return found
+
+
+# -- growth -----------------------------------------------------------------------------------------------------------
+
+
+def _held(held: int, batches: int, touched: int) -> Workplace:
+    """A stream that first brings so many keys, and then small batches of some of them."""
+    place, rng = Workplace(), np.random.default_rng(1)
+    for start in range(0, held, 1_000_000):
+        words = np.arange(start, min(start + 1_000_000, held)).astype(str)
+        place.add(pa.table({"word": words, "value": np.ones(len(words), np.int64)}))
+    for _ in range(batches):
+        words = rng.integers(0, held, touched).astype(str)
+        place.add(pa.table({"word": words, "value": np.ones(touched, np.int64)}))
+    return place
+
+
+def _growth(what: str, times: dict[int, list[float]], *, flat: bool = False) -> list[dict]:
+    """A row for each size, the last one with how batch times grow: as which power of the size, or by how much."""
+    sizes = sorted(times)
+    rows = [
+        {
+            "what": f"small batch, {size:,} {what}",
+            "value": median(times[size]),
+            "unit": "ms",
+            "spread": _spread(times[size]),
+        }
+        for size in sizes
+    ]
+    ratio = median(times[sizes[-1]]) / median(times[sizes[0]])
+    exponent = float(np.log(ratio) / np.log(sizes[-1] / sizes[0]))
+    rows[-1] |= {
+        "target": "≤ 1.5×" if flat else f"≤ size^{NEAR_LINEAR}",
+        "met": ratio <= 1.5 if flat else exponent <= NEAR_LINEAR,
+        "ratio": ratio,
+        "peer": f"{sizes[0]:,} {what}; grows as size^{exponent:.2f}",
+    }
+    return rows
+
+
+def keys(quick: bool) -> list[dict]:
+    """Batches of 10,000 keys with few and many held."""
+    from evenkeel.spark.api import stream
+
+    times: dict[int, list[float]] = {}
+    with session(2, 2) as spark:
+        sizes = _sizes(quick)
+        for held in [*sizes, sizes[0]]:  # few before and after, so that neither is colder
+            place = _held(held, 10, 10_000)
+            flow = stream(place.stream(spark), key="word").apply(COUNT_AND_SUM, channels=2)
+            times.setdefault(held, []).extend(trigger_ms(run_ours(flow, place))[-8:])
+            place.remove()
+    return _growth("keys held", times, flat=True)
+
+
+def channels(quick: bool) -> list[dict]:
+    """Batches of 10,000 rows on few and many channels, two cores."""
+    from evenkeel.spark.api import stream
+
+    times = {}
+    place = _held(100_000, 5 if quick else 10, 10_000)
+    with session(2, 2) as spark:
+        for number in (4, 4, 16, 64) if quick else (4, 4, 16, 64, 256):  # the first one warms up
+            flow = stream(place.stream(spark), key="word").apply(COUNT_AND_SUM, strategy="stay_put", channels=number)
+            times[number] = trigger_ms(run_ours(flow, place))[3:]
+    place.remove()
+    return _growth("channels", times)
+
+
+class Pinned(Shift):
+    """Pins the first so many words after the first batch, each where it is not."""
+
+    def __init__(self, pins: int) -> None:
+        super().__init__()
+        self.hashes = np.sort(hash_keys(np.arange(pins).astype(str)))
+
+    def decide(self, table, now):  # noqa: ARG002
+        """Give the next table."""
+        if self.batch:
+            return None, None
+        elsewhere = (table.route(self.hashes) + 1) % table.channels
+        return None, table.evolve(pin_hashes=self.hashes, pin_channels=elsewhere.astype(np.int32))
+
+
+def pins(quick: bool) -> list[dict]:
+    """Batches of 10,000 rows with few and many keys in the table."""
+    from evenkeel.spark.api import stream
+
+    times = {}
+    place = _held(100_000, 6 if quick else 12, 10_000)
+    with session(2, 4) as spark:
+        for number in (100, 100, 1_000, 10_000, *([] if quick else [100_000])):  # the first one warms up
+            flow = stream(place.stream(spark), key="word").apply(COUNT_AND_SUM, strategy=Pinned(number), channels=4)
+            times[number] = trigger_ms(run_ours(flow, place))[3:]
+    place.remove()
+    return _growth("pins", times)
+
+
+# -- starting ---------------------------------------------------------------------------------------------------------
+
+IMPORT = """
+import sys, time
+started = time.perf_counter()
+import evenkeel
+took = time.perf_counter() - started
+assert "pyspark" not in sys.modules and "numba" not in sys.modules
+print(took)
+"""
+FIRST_ROUTE = """
+import time
+started = time.perf_counter()
+from evenkeel.routing import RoutingTable
+RoutingTable.even(channels=8).route(["keel"])
+print(time.perf_counter() - started)
+"""
+
+
+def imports(quick: bool) -> list[dict]:
+    """Import, and import and route, in fresh processes."""
+    took: dict[str, list[float]] = {IMPORT: [], FIRST_ROUTE: []}
+    for _ in range(5 if quick else 15):
+        for program, seconds in took.items():
+            printed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+            seconds.append(float(printed.stdout))
+    took = {program: seconds[1:] for program, seconds in took.items()}  # the first of each fills caches
+    quickly = median(took[IMPORT])
+    return [
+        {
+            "what": "import evenkeel",
+            "value": quickly,
+            "unit": "s",
+            "target": "≤ 0.3",
+            "met": quickly <= 0.3,
+            "spread": _spread(took[IMPORT]),
+        },
+        {
+            "what": "import and route a first key",
+            "value": median(took[FIRST_ROUTE]),
+            "unit": "s",
+            "spread": _spread(took[FIRST_ROUTE]),
+        },
+    ]
+
+
+def starts(quick: bool) -> list[dict]:
+    """From a fresh process to its first committed batch, ours and Spark's own query, in turn."""
+    ours, theirs = [], []
+    for _ in range(2 if quick else 5):
+        theirs += [row["seconds"] for row in _alone(["first_native", str(time.time())])]
+        ours += [row["seconds"] for row in _alone(["first_ours", str(time.time())])]
+    ratios = [own / other for own, other in zip(ours, theirs, strict=True)]
+    return [
+        {
+            "what": "fresh process to the first committed batch",
+            "value": median(ours),
+            "unit": "s",
+            "ratio": median(ratios),
+            "peer": f"Spark's own query, with the same imports: {median(theirs):.1f} s",
+            "spread": _spread(ratios),
+        }
+    ]
+
+
+def first_native(started: str) -> list[dict]:
+    """Seconds to the first batch of Spark's own query, since it was asked for."""
+    from pyspark.sql import functions as F
+
+    place = _held(1_000, 0, 0)
+    with session(2, 2) as spark:
+        run_native(place.stream(spark).groupBy("word").agg(F.count("*"), F.sum("value")), place.fresh("native"))
+        took = time.time() - float(started)
+    place.remove()
+    return [{"seconds": took}]
+
+
+def first_ours(started: str) -> list[dict]:
+    """Seconds to the first batch of ours, since it was asked for."""
+    from evenkeel.spark.api import stream
+
+    place = _held(1_000, 0, 0)
+    with session(2, 2) as spark:
+        run_ours(stream(place.stream(spark), key="word").apply(COUNT_AND_SUM, channels=2), place)
+        took = time.time() - float(started)
+    place.remove()
+    return [{"seconds": took}]
+
+
+if __name__ == "__main__":
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, range(os.cpu_count() or 1))
+    case, given = globals()[sys.argv[1]], sys.argv[2]
+    print(json.dumps(case(given == "quick" if sys.argv[1] in CASES else given), default=float))
