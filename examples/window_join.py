@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
-from evenkeel.spark.join import join
+import evenkeel as ek
 
 ROWS, CUSTOMERS = 5_000, 1_000
 NOON = datetime(2024, 3, 1, 12, tzinfo=timezone.utc)
@@ -56,7 +56,7 @@ def main() -> None:
     orders, payments = orders_and_payments()
     with tempfile.TemporaryDirectory() as folder:
         query = (
-            join(
+            ek.join(
                 as_stream(spark, orders, f"{folder}/orders"),
                 as_stream(spark, payments, f"{folder}/payments"),
                 key="customer",

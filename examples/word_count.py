@@ -18,7 +18,6 @@ from pyspark.sql import functions as F
 
 import evenkeel as ek
 from evenkeel.operators import Count, TopK
-from evenkeel.spark.query import Query
 
 WORDS, BATCHES, CHANNELS, TOP = 20_000, 3, 4, 5
 STRATEGIES = {
@@ -45,7 +44,7 @@ def read_as_stream(spark: SparkSession, batches: list[pa.Table], folder: str) ->
     return spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(folder)
 
 
-def count(words: DataFrame, strategy: str, options: dict[str, Any], checkpoint: str) -> Query:
+def count(words: DataFrame, strategy: str, options: dict[str, Any], checkpoint: str) -> ek.Query:
     """Count words on many channels, then rank all of them on one; ``all`` is the key of the ranking."""
     query = (
         ek.stream(words.withColumn("all", F.lit(0)), key=["all", "word"])
