@@ -32,13 +32,13 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 def demo(
     strategy: Annotated[str, typer.Option(help="What keeps the second run even: a planner or a router.")] = "keel",
     channels: Annotated[int, typer.Option(min=2, max=64, help="Parallel tasks.")] = 8,
-    batches: Annotated[int, typer.Option(min=1, max=1000, help="Micro-batches.")] = 12,
-    rows: Annotated[int, typer.Option(min=1, max=10_000_000, help="Words in each batch.")] = 50_000,
+    batches: Annotated[int, typer.Option(min=1, max=1000, help="Micro-batches.")] = 8,
+    rows: Annotated[int, typer.Option(min=1, max=10_000_000, help="Words in each batch.")] = 12_000,
     words: Annotated[int, typer.Option(min=2, max=1_000_000, help="Different words.")] = 1000,
     skew: Annotated[float, typer.Option(help="Zipf exponent of the words' frequencies.")] = 1.0,
-    changes: Annotated[int, typer.Option(min=0, help="How often other words become the popular ones.")] = 1,
-    word_ms: Annotated[float, typer.Option(help="Work on each word, in milliseconds; it is waited for.")] = 0.2,
-    seed: Annotated[int, typer.Option(min=0, help="Which words are popular when.")] = 1,
+    drift: Annotated[float, typer.Option(help="Share of the words that trade popularity between two batches.")] = 0.02,
+    word_ms: Annotated[float, typer.Option(help="Work on each word, in milliseconds; it is waited for.")] = 1.2,
+    seed: Annotated[int, typer.Option(min=0, help="Which words are popular when.")] = 13,
     output: Annotated[Path, typer.Option(help="Where to write report.html.")] = Path("demo-report"),
     as_json: Annotated[bool, typer.Option("--json", help="Print all figures as JSON.")] = False,
 ) -> None:
@@ -53,7 +53,7 @@ def demo(
     if strategy == _PLAIN:
         raise InvalidArgumentError(f"{_PLAIN} is what the first run does; take another --strategy, such as keel.")
     make_strategy(strategy, channels)
-    stream, work = WordStream(batches, rows, words, skew, changes, seed), Work(channels, word_ms)
+    stream, work = WordStream(batches, rows, words, skew, drift, seed), Work(channels, word_ms)
     _check_output(output)
     console = Console(stderr=True, highlight=False)
     asked, view = _Asked(), View(console, stream, work, (_PLAIN, strategy))

@@ -97,7 +97,7 @@ class Outcome:
     def as_dict(self) -> dict[str, Any]:
         """Give everything, for JSON."""
         return {
-            "stream": {**asdict(self.stream), "changed": self.stream.changed()},
+            "stream": asdict(self.stream),
             "work": asdict(self.work),
             "before": self.before,
             "after": self.after,
@@ -113,7 +113,7 @@ class Outcome:
 
     def sentences(self) -> list[str]:
         """Say what was found, and what it means."""
-        counts, changed = self.stream.counts(), self.stream.changed()
+        counts = self.stream.counts()
         hottest = self.work.channels * float((counts.max(axis=1) / counts.sum(axis=1)).max())
         moved = [one for one in self.runs[self.after] if one.moved_bytes]
         size = as_bytes(sum(one.moved_bytes for one in moved))
@@ -125,9 +125,8 @@ class Outcome:
             "Both bounds are the work alone, without Spark's own time for a batch.",
             f"The work on a word is to wait {self.work.word_ms:g} ms, so that channels need no core each.",
         ]
-        if changed:
-            told = " and ".join(str(batch + 1) for batch in changed)
-            parts.append(f"Other words became popular in batch {told}; it is seen only when that batch is done.")
+        if self.stream.drift:
+            parts.append("Which words are popular changes from batch to batch; it is seen only when a batch is done.")
         return parts
 
     # -- on the terminal --------------------------------------------------------------------------------------------

@@ -6,7 +6,6 @@ import os
 import sys
 import time
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,7 +14,7 @@ from pyarrow import parquet
 
 from evenkeel.control import Controller, ControlOptions, WindowOptions
 from evenkeel.control.gates import check_range
-from evenkeel.errors import EvenkeelError, InvalidArgumentError, StageFailedError
+from evenkeel.errors import EvenkeelError, StageFailedError
 from evenkeel.jobs import progress_of
 from evenkeel.operators import Count
 from evenkeel.spark.api import stream
@@ -44,7 +43,7 @@ _FIRST_FILE = 1_700_000_000  # Spark takes files by their times
 
 @dataclass(frozen=True, slots=True)
 class WordStream:
-    """Words by a Zipf law, in micro-batches; now and then other words become the popular ones.
+    """Words by a Zipf law, in micro-batches; from batch to batch other words become popular.
 
     Parameters
     ----------
@@ -52,8 +51,8 @@ class WordStream:
         How many micro-batches, and words in each.
     words, skew
         How many different words there are, and the exponent of their frequencies.
-    changes
-        How often, at even intervals, popularity is dealt out anew.
+    drift
+        Between two batches this share of the words, popular or not, trade their popularity among themselves.
     seed
         Every stream with the same seed is the same.
     """
@@ -62,31 +61,24 @@ class WordStream:
     rows: int
     words: int
     skew: float
-    changes: int
+    drift: float
     seed: int
 
     def __post_init__(self) -> None:
         check_range("skew", self.skew, 0, 10)
-        if self.changes >= self.batches:
-            raise InvalidArgumentError(
-                f"changes must be less than batches, which are {self.batches}; got {self.changes}.",
-                changes=self.changes,
-            )
+        check_range("drift", self.drift, 0, 1)
 
     def counts(self) -> NDArray[np.int64]:
         """Give how often each word comes in each batch, as batches x words."""
         rng = np.random.default_rng(self.seed)
         shares = 1 / np.arange(1, self.words + 1) ** self.skew
-        shares /= shares.sum()
-        popular = [rng.permutation(self.words) for _ in range(self.changes + 1)]
-        return np.stack([rng.multinomial(self.rows, shares[popular[phase]]) for phase in self._phases()])
-
-    def changed(self) -> list[int]:
-        """Give the first batch of each new popularity."""
-        return [batch for batch, (before, after) in enumerate(pairwise(self._phases()), 1) if before != after]
-
-    def _phases(self) -> list[int]:
-        return [batch * (self.changes + 1) // self.batches for batch in range(self.batches)]
+        shares = rng.permutation(shares / shares.sum())
+        drawn = []
+        for _ in range(self.batches):
+            drawn.append(rng.multinomial(self.rows, shares))
+            traders = rng.choice(self.words, round(self.drift * self.words), replace=False)
+            shares[traders] = shares[rng.permutation(traders)]
+        return np.stack(drawn)
 
     def write(self, folder: Path) -> None:
         """Write one file per micro-batch, the words of each in random order."""
@@ -170,7 +162,7 @@ def make_session(channels: int, log: Path) -> SparkSession:
 def warm_up(spark: SparkSession, work: Work, place: Path, heed: Callable[[], None]) -> None:
     """Run a little through the engine, also a move of state, so that neither run pays for what Spark does only once."""
     place.mkdir()
-    WordStream(batches=2, rows=4000, words=20, skew=1.0, changes=0, seed=0).write(place / "input")
+    WordStream(batches=2, rows=4000, words=20, skew=1.0, drift=0.0, seed=0).write(place / "input")
     for _ in play(spark, place / "input", "keel", replace(work, word_ms=_LEAST_MS), Memory(), place, heed):
         pass
 
