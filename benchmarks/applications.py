@@ -270,16 +270,17 @@ def _by_state(kind: str):
 def beside_state(name: str, operator, kind: str, rows: int) -> list[dict]:
     """Time the same logic in ``transformWithStateInPandas``: a small batch to warm up, and one that counts.
 
-    That takes it minutes. Ours gets the same batches and five more, since it is still warming up in the first.
+    That takes it minutes. Ours gets the same batches and eleven more, of which the last six count, since it takes some
+    seconds until a JVM is warm.
     """
     mine, theirs, rng = Workplace(), Workplace(), np.random.default_rng(0)
-    tables = [events(0, 2_000, rng), *(events(batch, rows, rng) for batch in range(1, 7))]
+    tables = [events(0, 2_000, rng), *(events(batch, rows, rng) for batch in range(1, 13))]
     for table in tables:
         mine.add(table)
     for table in tables[:2]:
         theirs.add(table)
     with session(2, 2) as spark:
-        ours = trigger_ms(run_ours(_applied(operator)(mine.stream(spark)), mine))[2:]
+        ours = trigger_ms(run_ours(_applied(operator)(mine.stream(spark)), mine))[-6:]
         peer = run_native(_by_state(kind)(theirs.stream(spark)), theirs.fresh("native"), "append")[1]
     mine.remove()
     theirs.remove()

@@ -68,7 +68,7 @@ def disk(quick: bool) -> list[dict]:
     """Bytes per key of a working copy and of a snapshot, and of LMDB alone, filled in order and so with full pages."""
     found = []
     for held in _sizes(quick):
-        place = Workplace()
+        place = Workplace(files=1)
         channel = Channel(place.path, held, np.random.default_rng(0))
         channel.batch(channel.same[:10], snapshot=True)
         channel.store.open(channel.ref).close()
@@ -104,7 +104,7 @@ def memory(quick: bool) -> list[dict]:
     """Memory of a process that works on 100,000 keys, ours and bare LMDB; pages of the files belong to the system."""
     found = []
     for held in _sizes(quick):
-        place = Workplace()
+        place = Workplace(files=1)
         channel = Channel(place.path, held, np.random.default_rng(0))
         channel.same_batch()
         _bare(place.path / "bare", channel)
@@ -197,7 +197,7 @@ def spark_disk(quick: bool) -> list[dict]:
 
 def _held(held: int, batches: int, touched: int) -> Workplace:
     """A stream that first brings so many keys, and then small batches of some of them."""
-    place, rng = Workplace(), np.random.default_rng(1)
+    place, rng = Workplace(files=1), np.random.default_rng(1)
     for start in range(0, held, 1_000_000):
         words = np.arange(start, min(start + 1_000_000, held)).astype(str)
         place.add(pa.table({"word": words, "value": np.ones(len(words), np.int64)}))

@@ -49,7 +49,7 @@ class Trace:
     @classmethod
     def make(cls, files: int, python_rows: int) -> Trace:
         """Write a trace: one file to warm up with, the others to measure; some of it as CSV."""
-        place, rng = Workplace(), np.random.default_rng(0)
+        place, rng = Workplace(files=1), np.random.default_rng(0)
         for _ in range(files + 1):
             place.add(zipf_rows(ROWS, KEYS, 1.0, rng))
         trace = cls(place, *(place.path / name for name in ("few", "many", "few_python", "many_python")))

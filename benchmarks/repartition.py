@@ -54,7 +54,7 @@ def run(quick: bool) -> list[dict]:
 
 def compare(cycles: int, held: int, rows: int) -> list[dict]:
     """Give the rows of the table: what moving costs, and what it costs offline."""
-    place, rng = Workplace(), np.random.default_rng(3)
+    place, rng = Workplace(files=1), np.random.default_rng(3)
     for start in range(0, held, 500_000):
         keys = np.arange(start, min(start + 500_000, held)).astype(str)
         place.add(pa.table({"word": keys, "value": np.ones(len(keys), np.int64)}))

@@ -205,7 +205,7 @@ def main(
     options = ControlOptions(
         windows=WindowOptions(batches=3), elasticity=Elasticity.around(ROWS / 8, slack=0.2, max_channels=16)
     )
-    place = Workplace()
+    place = Workplace(files=1)
     checkpoint, local = place.fresh("checkpoint"), place.fresh("local")
     with session(cores, 2, memory="1g") as spark:
         flow = stream(words(spark), key="word").apply(

@@ -8,6 +8,7 @@ import sys
 import tempfile
 import time
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -43,26 +44,29 @@ def session(cores: int, partitions: int, memory: str = "6g"):
 
 
 class Workplace:
-    """A folder with one file per micro-batch, and room for checkpoints."""
+    """A folder with a few files per micro-batch, one for each core by default, and room for checkpoints."""
 
-    def __init__(self) -> None:
+    def __init__(self, files: int = 2) -> None:
         self.path = Path(tempfile.mkdtemp(prefix="evenkeel-benchmark-"))
-        self.batches = 0
+        self.files, self.batches = files, 0
         (self.path / "in").mkdir()
 
     def add(self, table: pa.Table) -> None:
         """Add the input of one more batch."""
-        hidden = self.path / "in" / f".{self.batches:05d}"
-        pq.write_table(table, hidden)
-        os.utime(hidden, (1_700_000_000 + self.batches, 1_700_000_000 + self.batches))
-        hidden.rename(self.path / "in" / f"part-{self.batches:05d}.parquet")
+        ends = np.linspace(0, table.num_rows, self.files + 1).astype(int).tolist()
+        for number, (start, end) in enumerate(pairwise(ends)):
+            name = f"{self.batches:05d}-{number:02d}"
+            hidden = self.path / "in" / f".{name}"
+            pq.write_table(table.slice(start, end - start), hidden)
+            os.utime(hidden, (1_700_000_000 + self.batches, 1_700_000_000 + self.batches))
+            hidden.rename(self.path / "in" / f"part-{name}.parquet")
         self.batches += 1
 
     def stream(self, spark):
-        """Read it, one file per batch."""
+        """Read it, batch by batch."""
         return (
             spark.readStream.schema(self.read(spark).schema)
-            .option("maxFilesPerTrigger", 1)
+            .option("maxFilesPerTrigger", self.files)
             .parquet(str(self.path / "in"))
         )
 
