@@ -192,6 +192,31 @@ def test_channels_that_are_lost_again_and_again(spark, tmp_path, place):
     check_copies(query, place)
 
 
+@pytest.mark.parametrize("overwrites", [True, False])
+def test_only_a_sink_that_overwrites_sees_a_part_of_the_results_first(spark, tmp_path, place, overwrites):
+    tables = [zipf_words(300, 40, seed) for seed in range(4)]
+    write_batches(tmp_path / "in", tables)
+    seen, rows = Remember(), []
+
+    def sink(results, batch):
+        seen(results, batch)
+        rows.append((batch, len(seen.batches[batch])))
+        for copy in (tmp_path / "local").rglob("c00001") if batch == 1 else ():
+            shutil.rmtree(copy)
+
+    sink.overwrites = overwrites
+    query, _ = run(spark, tmp_path / "in", place, Count(), sink, replicas=1, strategy="key_grouping")
+    assert seen.latest("count") == expected(tables)[0]
+    whole = [(batch, len(set(table["word"].to_pylist()))) for batch, table in enumerate(tables)]
+    if overwrites:
+        part = rows.pop(2)
+        assert part[0] == 2
+        assert part[1] < whole[2][1]
+    assert rows == whole
+    assert [decision.batch for decision in query.decisions if decision.choice is Choice.RECOVER] == [2]
+    check_copies(query, place)
+
+
 def test_roles_are_switched_where_that_evens_the_load(spark, tmp_path, place):
     rng = np.random.default_rng(0)
     table = RoutingTable.even(4)
