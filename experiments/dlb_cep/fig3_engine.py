@@ -5,11 +5,10 @@ from __future__ import annotations
 import pyarrow as pa
 
 from evenkeel.report import Finding, Panel
+from experiments.dlb_cep.fig3 import SHOWN, done_and_moved
 from experiments.dlb_cep.stories_engine import MODEL, ORDERS, compared, totals
 from experiments.dlb_cep.table1_engine import SETTINGS
 from experiments.experiment import Experiment
-
-SHOWN = ("DLB-L", "DLB-H", "LPTF", "PKG")
 
 
 def measure(windows: int, tweets: int, keys: int, work_ms: float) -> pa.Table:
@@ -21,22 +20,8 @@ def measure(windows: int, tweets: int, keys: int, work_ms: float) -> pa.Table:
 def findings(table: pa.Table) -> list[Finding]:
     """Who moves how much, and what that does to the throughput."""
     of = {(row["order"], row["strategy"]): row for row in totals(table).to_pylist()}
-    checks = []
-    for order, words in ORDERS.items():
-        done = {name: of[order, name]["tweets/s"] for name in SHOWN}
-        moved = {name: of[order, name]["tweets moved"] for name in ("DLB-H", "DLB-L", "LPTF")}
-        checks += [
-            Finding.at_least(f"DLB-L gets more done than LPTF ({words})", done["DLB-L"] / done["LPTF"], 1.1),
-            Finding.at_least(f"DLB-H gets more done than LPTF ({words})", done["DLB-H"] / done["LPTF"], 1.1),
-            Finding.between(f"DLB-H is close to PKG ({words}; paper: 0.99)", done["DLB-H"] / done["PKG"], 0.9, 1.1),
-            Finding.rising(
-                f"tweets moved by a rebalance ({words}; paper: "
-                + ("70,400 · 380,000 at most · 677,886)" if order == "default" else "57,750 · 294,881 · 600,000)"),
-                moved,
-            ),
-        ]
     return [
-        *checks,
+        *done_and_moved(of, "tweets/s"),
         Finding.between(
             "LPTF moves most of the state, in % (default order; paper: 76 of the keys)",
             of["default", "LPTF"]["state moved %"],

@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from evenkeel.report import Finding, Panel
 from experiments.dlb_cep.stories_engine import MODEL, compared, totals
+from experiments.dlb_cep.table1 import even_and_quick
 from experiments.experiment import Experiment
 
 if TYPE_CHECKING:
@@ -32,7 +33,6 @@ def measure(windows: int, tweets: int, keys: int, work_ms: float) -> pa.Table:
 def findings(table: pa.Table) -> list[Finding]:
     """Who is even, who is quick, who is right."""
     of = {row["strategy"]: row for row in table.to_pylist()}
-    done = {name: row["tweets/s"] for name, row in of.items()}
     stories = {name: row["first stories"] for name, row in of.items()}
     whole = [stories[name] for name in ("DLB-L", "DLB-H", "LPTF", "KG")]
     return [
@@ -46,22 +46,7 @@ def findings(table: pa.Table) -> list[Finding]:
             stories["PKG"] / stories["KG"],
             1.05,
         ),
-        Finding.rising(
-            "deviation % (paper: PKG 8.6, LPTF 14.5, DLB-L 18.3, DLB-H 23.4, KG 44.5)",
-            {name: of[name]["deviation %"] for name in ("PKG", "LPTF", "DLB-L", "DLB-H", "KG")},
-            slack=0.1,
-        ),
-        Finding.at_most(
-            "DLB halves KG's deviation: DLB-L over KG (paper: 0.41)",
-            of["DLB-L"]["deviation %"] / of["KG"]["deviation %"],
-            0.6,
-        ),
-        Finding.at_least("DLB-L gets more done than KG: ratio (paper: 1.08)", done["DLB-L"] / done["KG"], 1.04),
-        Finding.at_least("DLB-H gets more done than KG: ratio (paper: 1.06)", done["DLB-H"] / done["KG"], 1.04),
-        Finding.at_most(
-            "LPTF gets less done than KG, for what it moves: ratio (paper: 0.75)", done["LPTF"] / done["KG"], 0.95
-        ),
-        Finding.between("DLB-L gets as much done as PKG: ratio (paper: 1.00)", done["DLB-L"] / done["PKG"], 0.9, 1.1),
+        *even_and_quick(of, "tweets/s"),
     ]
 
 
