@@ -104,7 +104,7 @@ def test_channels_spread_come_home_and_survive(tmp_path):
     check_results(tmp_path / "out", tables)
 
 
-KILLS = int(os.environ.get("EVENKEEL_KILLS", "2"))
+KILLS = int(os.environ.get("EVENKEEL_KILLS", "4"))
 
 
 def test_replicas_survive_the_loss_of_executors_and_of_hosts_at_any_moment(tmp_path):
