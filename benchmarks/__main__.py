@@ -44,9 +44,9 @@ def main(
             started = time.perf_counter()
             report["results"][name] = importlib.import_module(f"benchmarks.{name}").run(quick)
         progress.print(f"{name}: {time.perf_counter() - started:.0f} s")
-    RESULTS.mkdir(exist_ok=True)
-    (RESULTS / "latest.json").write_text(json.dumps(report, indent=2, default=float))
-    (RESULTS / "latest.md").write_text(_markdown(report))
+        RESULTS.mkdir(exist_ok=True)
+        (RESULTS / "latest.json").write_text(json.dumps(report, indent=2, default=float))
+        (RESULTS / "latest.md").write_text(_markdown(report))
     if as_json:
         typer.echo(json.dumps(report, default=float))
         return
@@ -70,7 +70,8 @@ def _machine() -> dict[str, object]:
         "cores": os.cpu_count(),
         "python": platform.python_version(),
         "versions": {
-            name: version(name) for name in ("numpy", "numba", "pyarrow", "scipy", "datasketches", "evenkeel")
+            name: version(name)
+            for name in ("pyspark", "numpy", "numba", "pyarrow", "lmdb", "scipy", "datasketches", "evenkeel")
         },
         "commit": commit.stdout.strip() or "unknown",
     }

@@ -240,16 +240,23 @@ def test_an_operator_that_raises_is_named_with_its_channel_batch_and_key(spark, 
 def test_static_rows_run_as_one_batch_and_stages_chain(spark, place):
     rows = zipf_words(2000, 100, 0)
     sink = Remember()
+    every_batch = ControlOptions(windows=WindowOptions(batches=1))
+    first, second = (Controller(make_planner("keel"), every_batch) for _ in range(2))
     query = (
         stream(spark.createDataFrame(rows), key="word")
-        .apply(Count(), channels=4)
+        .apply(Count(), strategy=first, channels=4)
         .key_by("count")
-        .apply(Count("words"), channels=3)
+        .apply(Count("words"), strategy=second, channels=3)
         .start(lambda results, batch: sink.batches.update({batch: results.toArrow().to_pylist()}), **place)
     )
     assert query.await_termination()
     found = {row["count"]: row["words"] for row in sink.batches[0]}
     assert found == Counter(expected([rows])[0].values())
+    stages = list(query.stages.values())
+    assert [stage.table.channels for stage in stages] == [4, 3]
+    assert [stage.decisions for stage in stages] == [list(first.decisions), list(second.decisions)]
+    assert [[decision.batch for decision in stage.decisions] for stage in stages] == [[0], [0]]
+    assert query.decisions == stages[0].decisions
 
 
 def test_an_empty_batch_and_one_huge_key_are_fine(spark, tmp_path, place):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from evenkeel.errors import UnknownNameError
 from evenkeel.planning.base import Planner, Problem, Proposal
 from evenkeel.planning.clb import Clb
@@ -66,6 +68,7 @@ __all__ = [
     "make_planner",
     "plan",
     "validate",
+    "warm_up",
 ]
 
 PLANNERS: dict[str, type[Planner]] = {
@@ -111,3 +114,11 @@ def plan(
     """Plan with a planner, or one chosen by name with its default options."""
     chosen = make_planner(planner) if isinstance(planner, str) else planner
     return chosen.plan(snapshots, table, channels)
+
+
+def warm_up(planner: Planner, table: RoutingTable) -> None:
+    """Plan for made-up loads, so that what a planner needs is compiled, or loaded, before a batch waits for it."""
+    keys = np.arange(64)
+    loads = LoadSnapshot.of_keys(keys, 1 / (1.0 + keys), state_bytes=np.ones(64, np.int64), slots=table.slots)
+    moved = planner.plan(loads, table).table
+    planner.plan(loads, moved, table.channels + 1)

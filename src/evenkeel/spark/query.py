@@ -8,10 +8,12 @@ import logging
 import threading
 import time
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from evenkeel.errors import IncompatibleCheckpointError
 from evenkeel.logs import StageTeller, tell
+from evenkeel.planning import warm_up
 from evenkeel.spark.task import COLD
 from evenkeel.state import Lease, StoredFile, clean
 
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
     from evenkeel.spark.stage import StageRun
     from evenkeel.state import Checkpoint, Commit
 
-__all__ = ["Query"]
+__all__ = ["Query", "StageStatus"]
 
 _KEPT_COMMITS = 20
 _KEPT_HISTORY = 1000
@@ -34,6 +36,15 @@ _ATTEMPTS = 10  # of a batch during which channel after channel loses its state
 _LOOK_EVERY_SECONDS = 0.05
 # How Spark tells a batch that its own `stop` has ended from one that failed.
 _INTERRUPTED = "py4j.protocol.Py4JJavaError: An error occurred while calling stop: java.lang.InterruptedException"
+
+
+class StageStatus(NamedTuple):
+    """One keyed stage of a query, as it stands after the last batch."""
+
+    table: RoutingTable
+    """Where keys go in the next batch."""
+    decisions: list[Decision]
+    """All that are remembered, also those to stay."""
 
 
 class Query:
@@ -79,6 +90,7 @@ class Query:
         self._tellers = [StageTeller(stage.name, stage.controller.decisions) for stage in stages]
         self._running: StreamingQuery | None = None
         if source.isStreaming:
+            threading.Thread(target=_warm_up, args=(stages,)).start()
             writer = source.writeStream.foreachBatch(self._take_turn).option("checkpointLocation", spark_checkpoint)
             self._running = (writer.trigger(**trigger) if trigger else writer).start()
         else:
@@ -103,13 +115,18 @@ class Query:
             stage.restore(commit)
 
     @property
+    def stages(self) -> dict[str, StageStatus]:
+        """Every keyed stage by its name, in the order in which rows pass them."""
+        return {stage.name: StageStatus(stage.table, list(stage.controller.decisions)) for stage in self._stages}
+
+    @property
     def table(self) -> RoutingTable:
-        """The routing table of the first stage's next batch."""
+        """The routing table of the first stage's next batch; `stages` has all."""
         return self._stages[0].table
 
     @property
     def decisions(self) -> list[Decision]:
-        """All decisions of the first stage's controller that are remembered, also those to stay."""
+        """What was decided for the first stage, also to stay; `stages` has all."""
         return list(self._stages[0].controller.decisions)
 
     @property
@@ -294,3 +311,13 @@ class Query:
                 named |= {StoredFile(*stored).path for stored in facts["files"].values()}
         for path in set(self._checkpoint.files.list("tables")) - named:
             self._checkpoint.files.delete(path)
+
+
+def _warm_up(stages: list[BalancedStage]) -> None:
+    """Get the planners ready while the first batches run: the first plan would wait for it, on a new machine for long.
+
+    A planner that fails here will say so where it counts: in its first decision.
+    """
+    for stage in stages:
+        with suppress(Exception):
+            warm_up(stage.controller.planner, stage.table)

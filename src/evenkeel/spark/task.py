@@ -21,7 +21,8 @@ from evenkeel.errors import (
     StageFailedError,
 )
 from evenkeel.hashing import hash_keys
-from evenkeel.operators import NEVER, Groups, RowCodec, fold
+from evenkeel.operators import NEVER, Groups, RowCodec
+from evenkeel.spark.arrivals import merge_arrivals
 from evenkeel.spark.carriage import targets_of
 from evenkeel.spark.columns import ORDER
 from evenkeel.spark.combine import TUPLES
@@ -36,7 +37,6 @@ from evenkeel.state import (
     StateStore,
     held_copies,
     second_hash,
-    wakes_of,
     with_wakes,
     without_wakes,
 )
@@ -234,7 +234,10 @@ class StageTask:
             delta = Delta()
             delta.drop(self.drops.get(channel, Selection()))
             import_started = time.perf_counter()
-            moved_bytes = self._import(view, delta, arrived, codec)
+            moved_bytes = delta.import_(arrived)
+            if self.merges_arrivals and moved_bytes:
+                parts, keys = pa.Table.from_batches(arrived), len(self.key_names)
+                merge_arrivals(self.operator, keys, codec, parts, view, delta)  # type: ignore[arg-type]
             import_ms = 1000 * (time.perf_counter() - import_started)
             if self._clock is not None:
                 delta.woken_until = self._clock
@@ -324,36 +327,6 @@ class StageTask:
         """What the operator's clock says; None if it has none."""
         clocks = {"event_time": self.now.watermark, "batch": self.now.batch, "time": self.now.time}
         return None if self.operator.wakes_by is None else clocks[self.operator.wakes_by]
-
-    def _import(self, view: StateView, delta: Delta, arrived: list[pa.RecordBatch], codec: RowCodec) -> int:
-        """Put what arrived, and give its bytes; parts of keys that are here already are merged with them."""
-        moved_bytes = delta.import_(arrived)
-        if not (self.merges_arrivals and moved_bytes):
-            return moved_bytes
-        parts = pa.Table.from_batches(arrived)
-        hashes, hashes2 = (parts[name].to_numpy() for name in ("hash", "hash2"))
-        without = Delta()
-        without.drop(delta.dropped)
-        groups = Groups.of(parts.select(["slot"]), ["slot"], hashes, hashes2)
-        names = (groups.keys["slot"].to_numpy(), groups.hashes, groups.hashes2)
-        held = view.get(*names, without)
-        values = pa.concat_arrays([parts["value"].combine_chunks().cast(pa.binary()), held])
-        key_of = np.concatenate([groups.key_of, np.arange(len(groups))])
-        present = values.is_valid().to_numpy(zero_copy_only=False)
-        values, key_of = values.filter(pa.array(present)), key_of[present]
-        wakes = np.full(len(groups), NEVER)
-        if self._clock is not None:
-            np.minimum.at(wakes, key_of, wakes_of(values))
-            values = without_wakes(values)
-        rows = codec.decode(values)
-        states = rows.select(self.operator.state_schema(self.row_schema).names)
-        whole = fold(self.operator, states, key_of, len(groups))  # type: ignore[arg-type]
-        last = np.zeros(len(groups), np.int64)
-        last[key_of] = np.arange(len(key_of))
-        keys = rows.select(list(self.key_names)).take(last)
-        encoded = codec.encode(pa.table([*keys.columns, *whole.columns], schema=codec.schema))
-        delta.put(*names, encoded if self._clock is None else with_wakes(encoded, wakes))
-        return moved_bytes
 
     def _with_due_keys(
         self, active: Groups, standby: Groups | None, channel: int, view: StateView, delta: Delta, codec: RowCodec
