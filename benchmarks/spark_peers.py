@@ -126,6 +126,15 @@ def trigger_ms(history: list[dict]) -> list[float]:
     return [batch["ms"] for batch in history]
 
 
+def carried(rows, key: str):
+    """What Spark alone takes: rows shuffled by key to Python workers that do nothing with them, not even keep state."""
+
+    def count(batches):
+        yield pa.RecordBatch.from_pydict({"rows": [sum(batch.num_rows for batch in batches)]})
+
+    return rows.repartition(2, key).mapInArrow(count, "rows long")
+
+
 def transform_with_state(rows):
     """Count and sum per word by ``transformWithStateInPandas``."""
     import pandas as pd
@@ -149,6 +158,28 @@ def transform_with_state(rows):
     return rows.groupBy("word").transformWithStateInPandas(
         CountAndSum(), "word string, n long, total long", "Update", "None"
     )
+
+
+def transform_rows_with_state(rows):
+    """Count and sum per word by ``transformWithState``, whose processor gets rows."""
+    from pyspark.sql import Row
+    from pyspark.sql.streaming import StatefulProcessor
+
+    class CountAndSum(StatefulProcessor):
+        def init(self, handle) -> None:
+            self.totals = handle.getValueState("totals", "n long, total long")
+
+        def handleInputRows(self, key, rows, timerValues):  # noqa: ARG002, N802, N803
+            n, total = self.totals.get() if self.totals.exists() else (0, 0)
+            for row in rows:
+                n, total = n + 1, total + row.value
+            self.totals.update((n, total))
+            yield Row(word=key[0], n=n, total=total)
+
+        def close(self) -> None:
+            pass
+
+    return rows.groupBy("word").transformWithState(CountAndSum(), "word string, n long, total long", "Update", "None")
 
 
 def apply_with_state(rows):

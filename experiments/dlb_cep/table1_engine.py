@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 SETTINGS: Mapping[Scale, Mapping[str, Any]] = {
     "small": {"windows": 3, "tweets": 1200, "keys": 64, "work_ms": 1.0},
-    "full": {"windows": 24, "tweets": 2000, "keys": 512, "work_ms": 4.0},
+    "full": {"windows": 18, "tweets": 2000, "keys": 512, "work_ms": 4.0},
 }
 
 

@@ -66,7 +66,7 @@ EXPERIMENT = Experiment(
     "the average rate and N. To have 16 tasks at most, the rate ends at 10,000/s, not at 16,000/s.",
     settings={
         "small": {"rates": (1000, 2000), "windows": 3, "seconds": 0.8, "utilisation": 0.4, "period": 2},
-        "full": {"rates": (1000, 10_000), "windows": 24, "seconds": 3.0, "utilisation": 0.7, "period": 4},
+        "full": {"rates": (1000, 10_000), "windows": 12, "seconds": 3.0, "utilisation": 0.7, "period": 4},
     },
     needs=("pyspark",),
     measure=measure,

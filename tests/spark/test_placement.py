@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from evenkeel.hashing import hash_keys
 from evenkeel.routing import Ragged, RoutingTable
 from evenkeel.spark.columns import with_channel
-from evenkeel.spark.placement import placement_values, repartition_by_channel
+from evenkeel.spark.placement import placement_values
 
 pytestmark = pytest.mark.spark
 
@@ -65,14 +65,14 @@ def test_a_table_without_listed_keys_needs_no_join(spark):
     np.testing.assert_array_equal(routed.toArrow()["channel"].to_numpy(), table.route(values))
 
 
-@pytest.mark.parametrize("pins", [1, 32, 33, 200])
+@pytest.mark.parametrize("pins", [1, 200, 2048, 2049])
 def test_pins_are_found_whether_few_or_many(spark, pins):
-    values = pa.array([f"w{number}" for number in range(300)] + [None])
+    values = pa.array([f"w{number}" for number in range(2500)] + [None])
     frame = spark.createDataFrame(pa.table({"word": values}))
     chosen = hash_keys(values)[:pins]
     table = RoutingTable.even(5).with_pins(chosen, np.arange(pins) % 5)
     routed = with_channel(frame, ["word"], table, "channel", [10, 11, 12, 13, 14])
-    assert ("Join" in routed._jdf.queryExecution().toString()) == (pins > 32)
+    assert ("Join" in routed._jdf.queryExecution().toString()) == (pins > 2048)
     np.testing.assert_array_equal(routed.toArrow()["channel"].to_numpy(), 10 + table.route(values))
 
 
@@ -87,8 +87,8 @@ def test_composite_keys_are_hashed_in_the_order_given(spark):
 def test_rows_land_in_the_partition_of_their_channel(spark):
     values, frame = words(spark)
     table = some_table()
-    placed = repartition_by_channel(with_channel(frame, ["word"], table), F.col("channel"), table.channels)
-    assert placed.rdd.getNumPartitions() == 5
-    rows = placed.select("channel", F.spark_partition_id().alias("partition")).toArrow()
+    addresses = placement_values(spark, 5)
+    placed = with_channel(frame, ["word"], table, "place", addresses).repartition(5, "place")
+    rows = placed.select("place", F.spark_partition_id().alias("partition")).toArrow()
     assert rows.num_rows == len(values)
-    assert rows["channel"].to_pylist() == rows["partition"].to_pylist()
+    assert rows["place"].to_pylist() == [addresses[partition] for partition in rows["partition"].to_pylist()]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -11,27 +11,27 @@ import pyarrow as pa
 from evenkeel.operators.mergeable import sql_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
     from pyspark.sql import DataFrame
 
     from evenkeel.routing import Ragged, RoutingTable
 
-__all__ = ["ORDER", "literal_array", "with_channel", "with_copies"]
+__all__ = ["ORDER", "with_channel", "with_copies"]
 
 ORDER = "__evenkeel_order"
 """In which order tuples arrived: the same on every copy of their key."""
-_FEW = 32  # pins that are compared one by one in less time than a broadcast takes
+_MANY = 2048  # entries from which on a broadcast costs less than constants that go with every task
 
 
-def literal_array(values: Iterable[int], kind: str = "int") -> str:
-    """Give an array of whole numbers as one literal of SQL.
+def _literal_array(values: Sequence[Any], kind: str = "int") -> str:
+    """Give an array of whole numbers, or of arrays of them, as one literal of SQL.
 
     Parsed from text by Spark and folded into a constant when the query is planned; an array of literals would be an
     expression for each element.
     """
-    return f"from_json('[{','.join(map(str, values))}]', 'array<{kind}>')"
+    return f"from_json('{json.dumps(values, separators=(',', ':'))}', 'array<{kind}>')"
 
 
 def with_channel(
@@ -44,10 +44,10 @@ def with_channel(
 ) -> DataFrame:
     """Add the channel of each row as ``column``, or its address: its slot's, or that of its key's own entry.
 
-    Keys are hashed by Spark's ``xxhash64``, slots are a constant array, a few pins too, and more of them a broadcast
-    join, which costs a job of its own. The rows of a split key take turns over its channels within each task. All is
-    said in SQL, and in as few steps as can be, since every column that is put together in Python costs calls into the
-    JVM, and every step an analysis of the whole query, in every batch.
+    Keys are hashed by Spark's ``xxhash64``, slots are a constant array, entries of keys a constant hash table, or very
+    many of them a broadcast join, which costs a job of its own. The rows of a split key take turns over its channels
+    within each task. All is said in SQL, and in as few steps as can be, since every column that is put together in
+    Python costs calls into the JVM, and every step an analysis of the whole query, in every batch.
 
     Parameters
     ----------
@@ -61,16 +61,14 @@ def with_channel(
     address = np.arange(table.channels) if addresses is None else np.array(addresses)
     kept = map(sql_name, frame.columns if names is None else names)
     key_hash = _hash_of(keys)
-    slots = literal_array(address[table.slot_channels].tolist())
+    slots = _literal_array(address[table.slot_channels].tolist())
     place = f"get({slots}, int(pmod({key_hash}, {table.slots}L)))"
     listed = np.concatenate([table.pin_hashes, table.split_hashes])
-    if len(listed) > _FEW or len(table.split_hashes):
+    if len(listed):
         own = [address[channels].tolist() for channels in table.active_channels(listed).tolist()]
         frame, entry = _with_entries(frame, key_hash, listed, own, column)
-        place = f"coalesce(get({entry}, int(pmod(monotonically_increasing_id(), size({entry})))), {place})"
-    elif len(listed):
-        position = f"int(array_position({literal_array(listed.tolist(), 'bigint')}, {key_hash})) - 1"
-        place = f"coalesce(get({literal_array(address[table.pin_channels].tolist())}, {position}), {place})"
+        turn = f"int(pmod(monotonically_increasing_id(), size({entry})))" if len(table.split_hashes) else "0"
+        place = f"coalesce(get({entry}, {turn}), {place})"
     return frame.selectExpr(*kept, f"{place} AS {sql_name(column)}")
 
 
@@ -106,8 +104,8 @@ def with_copies(
     if order:
         frame = frame.selectExpr(*kept, f"monotonically_increasing_id() AS {ORDER}")
         kept.append(ORDER)
-    of_slots = json.dumps(holders(table.slot_channels, table.backups_of_slots), separators=(",", ":"))
-    places = f"get(from_json('{of_slots}', 'array<array<int>>'), int(pmod({key_hash}, {table.slots}L)))"
+    of_slots = _literal_array(holders(table.slot_channels, table.backups_of_slots), "array<int>")
+    places = f"get({of_slots}, int(pmod({key_hash}, {table.slots}L)))"
     if len(table.pin_hashes):
         own = holders(table.pin_channels, table.backups_of_pins)
         frame, entry = _with_entries(frame, key_hash, table.pin_hashes, own, column)
@@ -122,7 +120,9 @@ def _hash_of(keys: Sequence[str]) -> str:
 def _with_entries(
     frame: DataFrame, key_hash: str, hashes: NDArray[np.int64], places: list[list[int]], column: str
 ) -> tuple[DataFrame, str]:
-    """Add the entries of the keys that have one, by a broadcast join; gives their column as well."""
+    """Give what finds the entry of a row's key, null if it has none; of very many, as a column of a broadcast join."""
+    if len(hashes) <= _MANY:
+        return frame, _entry(key_hash, hashes.tolist(), places)
     from pyspark.sql import functions as F
 
     hash_name, entry = f"{column}_hash", f"{column}_own"
@@ -131,3 +131,16 @@ def _with_entries(
     )
     joined = frame.join(F.broadcast(entries), F.expr(f"{key_hash} = {sql_name(hash_name)}"), "left")
     return joined, sql_name(entry)
+
+
+def _entry(key_hash: str, hashes: list[int], places: list[list[int]]) -> str:
+    """Give the entry of a key from a hash table of constants, with two buckets for each key that has one."""
+    buckets = 2 * len(hashes)
+    listed: list[list[int]] = [[] for _ in range(buckets)]
+    entries: list[list[list[int]]] = [[] for _ in range(buckets)]
+    for key, place in zip(hashes, places, strict=True):
+        listed[key % buckets].append(key)
+        entries[key % buckets].append(place)
+    bucket = f"int(pmod({key_hash}, {buckets}L))"
+    position = f"int(array_position(get({_literal_array(listed, 'array<bigint>')}, {bucket}), {key_hash})) - 1"
+    return f"get(get({_literal_array(entries, 'array<array<int>>')}, {bucket}), {position})"

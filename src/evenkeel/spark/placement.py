@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from evenkeel.errors import EvenkeelError
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
-__all__ = ["placement_values", "repartition_by_channel"]
+__all__ = ["placement_values"]
 
 _found: dict[int, list[int]] = {}
 
@@ -40,13 +40,3 @@ def placement_values(spark: SparkSession, channels: int) -> list[int]:
         candidates *= 2
         if candidates >= 2**31:
             raise EvenkeelError(f"No placement values were found for {channels} channels.")
-
-
-def repartition_by_channel(frame: DataFrame, channel: Column, channels: int) -> DataFrame:
-    """Shuffle ``frame`` so that partition c holds exactly the rows whose ``channel`` is c."""
-    from pyspark.sql import functions as F
-
-    from evenkeel.spark.columns import literal_array
-
-    values = placement_values(frame.sparkSession, channels)
-    return frame.repartition(channels, F.get(F.expr(literal_array(values)), channel))
