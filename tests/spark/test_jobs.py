@@ -11,6 +11,7 @@ import threading
 import time
 from collections import Counter
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -20,6 +21,9 @@ from evenkeel.errors import InvalidArgumentError, StageFailedError
 from evenkeel.jobs import read_job
 from evenkeel.spark.jobs import RunningJob
 from spark.engine_helpers import expected, write_batches, zipf_words
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 pytestmark = pytest.mark.spark
 
@@ -35,7 +39,7 @@ def write(results, batch):
 def fail(results, batch):
     raise ValueError("no room for results")
 """
-COMMAND = "import typer; from evenkeel.cli.run import run; typer.run(run)"
+COMMAND = "from evenkeel.cli import main; main()"
 
 
 @pytest.fixture
@@ -79,22 +83,30 @@ def totals() -> dict:
     return newest
 
 
-def test_ctrl_c_waits_for_the_batch_and_a_second_run_goes_on(spark, folder):
-    tables = [zipf_words(200, 20, seed) for seed in range(6)]
-    write_batches(folder / "in", tables)
-    file = job_file(folder, FILES)
-    with (folder / "log").open("w") as log:
+def signalled(file: Path, send: Callable[[int], None]) -> tuple[int, list[dict], str]:
+    """Start a job, send it a signal while the sink of batch 1 is at work, and give its code, batches and messages."""
+    with (file.parent / "log").open("w") as log:
         job = subprocess.Popen(
-            [sys.executable, "-c", COMMAND, str(file), "--json"], stdout=subprocess.PIPE, stderr=log, text=True
+            [sys.executable, "-c", COMMAND, "run", str(file), "--json"],
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+            start_new_session=True,
         )
         deadline = time.monotonic() + 240
         while not Path("sink-1").exists() and job.poll() is None and time.monotonic() < deadline:
             time.sleep(0.05)
-        os.kill(job.pid, signal.SIGINT)  # the sink of batch 1 is at work
+        send(job.pid)
         out, _ = job.communicate(timeout=60)
-    told = (folder / "log").read_text()
-    assert job.returncode == 0, told[-3000:]
-    batches = [json.loads(line) for line in out.splitlines()]
+    return job.returncode, [json.loads(line) for line in out.splitlines()], (file.parent / "log").read_text()
+
+
+def test_ctrl_c_waits_for_the_batch_and_a_second_run_goes_on(spark, folder):
+    tables = [zipf_words(200, 20, seed) for seed in range(6)]
+    write_batches(folder / "in", tables)
+    file = job_file(folder, FILES)
+    code, batches, told = signalled(file, lambda pid: os.kill(pid, signal.SIGINT))
+    assert code == 0, told[-3000:]
     assert [batch["batch"] for batch in batches] == [0, 1]
     assert [batch["rows"] for batch in batches] == [200, 200]
     commits = sorted(path.name for path in Path("checkpoint/commits").iterdir())
@@ -105,6 +117,21 @@ def test_ctrl_c_waits_for_the_batch_and_a_second_run_goes_on(spark, folder):
 
     again = run(job_file(folder, FILES, trigger="available_now"), spark)
     assert [progress.batch for progress in again] == [2, 3, 4, 5]
+    counts, sums = expected(tables)
+    assert totals() == {word: (counts[word], sums[word]) for word in counts}
+
+
+def test_a_signal_that_ends_spark_as_well_is_told_in_a_line_and_a_second_run_goes_on(spark, folder):
+    tables = [zipf_words(200, 20, seed) for seed in range(3)]
+    write_batches(folder / "in", tables)
+    code, batches, told = signalled(job_file(folder, FILES), lambda pid: os.killpg(pid, signal.SIGTERM))
+    assert code == 2
+    assert [batch["batch"] for batch in batches] == [0]
+    assert "error: Spark's Java process has ended" in told.splitlines()[-1]
+    assert list(Path("checkpoint/lease").iterdir()) == []
+
+    again = run(job_file(folder, FILES, trigger="available_now"), spark)
+    assert [progress.batch for progress in again] == [1, 2]
     counts, sums = expected(tables)
     assert totals() == {word: (counts[word], sums[word]) for word in counts}
 

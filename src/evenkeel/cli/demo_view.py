@@ -124,7 +124,10 @@ class View:
                 cells.append(Text.assemble((sparkline(values, room, low, high), colour), " ", told))
             table.add_row(label, *cells)
         moved = [[one.moved_bytes for one in run if one.moved_bytes] for run in runs]
-        table.add_row("state moved", *(f"{as_bytes(sum(sizes))} in {len(sizes)} batches" for sizes in moved))
+        table.add_row(
+            "state moved",
+            *(f"{as_bytes(sum(sizes))} in {len(sizes)} batch{'es' * (len(sizes) != 1)}" for sizes in moved),
+        )
         self._add_channels(table, at, room)
         return table
 

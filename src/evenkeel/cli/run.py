@@ -64,7 +64,7 @@ def run(
 
 
 def _run(job: Job, shown: _Shown) -> Iterator[str]:
-    from evenkeel.spark.jobs import RunningJob, make_session
+    from evenkeel.spark.jobs import RunningJob, make_session, stop_session
 
     with shown.status("Starting Spark …"):
         spark = make_session(job)
@@ -76,7 +76,7 @@ def _run(job: Job, shown: _Shown) -> Iterator[str]:
                 shown.add(progress)
                 yield json.dumps(progress.to_json())
     finally:
-        spark.stop()
+        stop_session(spark)
 
 
 @contextlib.contextmanager

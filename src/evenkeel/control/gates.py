@@ -234,7 +234,7 @@ class Budget:
 
     def ask(self, state_bytes: int, steps: int) -> Answer:
         """Count the batches that carrying out the plan takes."""
-        reason = f"{state_bytes:,} bytes take {steps} batches; {self.max_batches} are the most."
+        reason = f"{state_bytes:,} bytes take {steps} batch{'es' * (steps > 1)}; {self.max_batches} are the most."
         return Answer("budget", steps <= self.max_batches, steps, reason)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any, cast
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from evenkeel.jobs.lines import Path
     from evenkeel.spark.query import Query
 
-__all__ = ["RunningJob", "check_job", "make_session"]
+__all__ = ["RunningJob", "check_job", "make_session", "stop_session"]
 
 _LOOK_EVERY_SECONDS = 0.1
 _QUIET = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
@@ -85,22 +85,47 @@ class RunningJob:
 
         However it ends, the checkpoint is free afterwards.
         """
+        with _unless_java_ends():
+            try:
+                yield from self._batches(stop)
+                _raise_failure(self._query)
+            finally:
+                self._query.stop()
+
+    def _batches(self, stop: threading.Event) -> Iterator[Progress]:
         query, seen = self._query, -1
-        try:
-            while True:
-                running = query.spark_query
-                active = running is not None and running.isActive  # Asked first, so that no batch before it is missed.
-                for entry in query.history:
-                    if entry["batch"] > seen:
-                        seen = entry["batch"]
-                        yield progress_of(entry, query.decisions)
-                if not active:
-                    break
-                if stop.wait(_LOOK_EVERY_SECONDS):
-                    query.stop()
-            _raise_failure(query)
-        finally:
-            query.stop()
+        active = True
+        while active:
+            running = query.spark_query
+            active = running is not None and running.isActive  # Asked first, so that no batch before it is missed.
+            for entry in query.history:
+                if entry["batch"] > seen:
+                    seen = entry["batch"]
+                    yield progress_of(entry, query.decisions)
+            if active and stop.wait(_LOOK_EVERY_SECONDS):
+                query.stop()
+
+
+def stop_session(spark: SparkSession) -> None:
+    """Stop Spark, unless that has ended by itself."""
+    with suppress(EvenkeelError), _unless_java_ends():
+        spark.stop()
+
+
+@contextmanager
+def _unless_java_ends() -> Iterator[None]:
+    """Say in a line that Spark's process is gone, as it is where a signal was sent to it as well."""
+    from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untyped]
+
+    try:
+        yield
+    except Py4JJavaError:
+        raise
+    except (Py4JError, ConnectionError) as error:
+        raise StageFailedError(
+            "Spark's Java process has ended, and the batch in progress with it. All that was committed is kept: run "
+            "the job again, and it goes on from there."
+        ) from error
 
 
 def _raise_failure(query: Query) -> None:
@@ -166,7 +191,7 @@ def _rows(job: Job, spark: SparkSession) -> DataFrame:
 @contextmanager
 def _telling(job: Job, path: Path) -> Iterator[None]:
     """Tell what Spark complains about as a mistake in a line of the job file."""
-    from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+    from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
 
     try:

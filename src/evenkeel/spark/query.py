@@ -176,21 +176,26 @@ class Query:
         if self._at_work == threading.get_ident():
             threading.Thread(target=self.stop).start()
             return
-        if self._running is not None:
-            with self._turn:
-                self._stopping = True
-                self._turn.wait_for(lambda: self._at_work is None)
-            # Spark's own `stop` breaks off what is running. Between two batches that is its own thread, which would
-            # complain at length: so wait until it has nothing to do, or has come with a batch, which is held.
-            while self._running.isActive and not self._holds and self._running.status["isTriggerActive"]:
-                time.sleep(_LOOK_EVERY_SECONDS)
-            self._running.stop()
-        self._end()
+        try:
+            if self._running is not None:
+                self._stop(self._running)
+        finally:
+            self._end()
+
+    def _stop(self, running: StreamingQuery) -> None:
+        with self._turn:
+            self._stopping = True
+            self._turn.wait_for(lambda: self._at_work is None)
+        # Spark's own `stop` breaks off what is running. Between two batches that is its own thread, which would
+        # complain at length: so wait until it has nothing to do, or has come with a batch, which is held.
+        while running.isActive and not self._holds and running.status["isTriggerActive"]:
+            time.sleep(_LOOK_EVERY_SECONDS)
+        running.stop()
 
     def _end(self) -> None:
+        self._lease.release()
         for stage in self._stages:
             stage.stage.close()
-        self._lease.release()
 
     def _take_turn(self, rows: DataFrame, batch: int) -> None:
         """Process a batch of the stream, unless it came after one asked to stop."""
