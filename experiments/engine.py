@@ -233,7 +233,7 @@ def run(
         results.write.format("noop").mode("overwrite").save()
         after(batch, folder / "local")
 
-    sink.reads_once = True  # type: ignore[attr-defined]
+    sink.reads_once = sink.overwrites = True  # type: ignore[attr-defined]
     try:
         rows = _as_stream(session(), batches, folder / "in")
         query = apply(stream(rows, key=key)).start(
