@@ -26,7 +26,7 @@ demo: $(READY)  ## run the main job on Spark
 	@$(JDK) && $(BIN)/evenkeel demo
 
 test: $(READY)  ## every test that CI needs (starts one local Spark)
-	@$(JDK) && $(BIN)/python -m pytest -q -n 2 -m "not spark" && $(BIN)/python -m pytest -q -m spark
+	@$(JDK) && $(BIN)/python -m pytest -q -n 2 -m "not spark" && $(BIN)/python -m pytest -q -m spark --durations=15
 
 test-matrix: $(READY)  ## the Spark tests on every supported version of Spark
 	@$(JDK) && for version in $(SPARKS); do \

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 from importlib.metadata import version
@@ -28,9 +29,17 @@ def pytest_configure(config: pytest.Config) -> None:
     package = Path(__file__).parents[1] / "src" / "evenkeel"
     cached = [file for kind in ("*.nbi", "*.nbc") for file in package.rglob(kind)]
     sources = [*package.rglob("_kernels*.py"), *(package / "_kernels").glob("*.py")]
-    if cached and min(f.stat().st_mtime for f in cached) < max(f.stat().st_mtime for f in sources):
+    if min(map(_changed, cached), default=math.inf) < max(map(_changed, sources)):
         for file in cached:
             file.unlink(missing_ok=True)
+
+
+def _changed(file: Path) -> float:
+    """When a file was last changed; never, if another run of the tests has just removed it."""
+    try:
+        return file.stat().st_mtime
+    except FileNotFoundError:
+        return math.inf
 
 
 @pytest.fixture(scope="session")

@@ -188,3 +188,18 @@ def test_a_report_about_slots_that_the_table_does_not_have_is_refused():
     windows.observe(BatchReport(0, 0.0, (ChannelReport(0, 1.0, Tally([64], [1], [1], [1])),)))
     with pytest.raises(InvalidArgumentError, match="64"):
         windows.close(TABLE)
+
+
+def test_what_is_left_of_a_slot_is_of_the_keys_that_hold_all_its_state():
+    windows = Windows(WindowOptions(batches=2))
+    # Key 3 is alone in its slot; of slot 5 another key holds 70 bytes. The second batch has heavier keys.
+    slots = Tally([3, 5], [10, 4], [20, 8], [50, 120])
+    windows.observe(BatchReport(0, 0.0, (ChannelReport(0, 1.0, slots, Tally([3, 5], [10, 4], [20, 8], [50, 50])),)))
+    windows.observe(BatchReport(1, 1.0, (ChannelReport(0, 1.0, Tally([3, 5], [6, 5], [12, 10], [50, 120])),)))
+    window = windows.close(TABLE)
+    assert window is not None
+    loads = window.snapshot
+    assert loads.key_hashes.tolist() == [3, 5]
+    assert (loads.key_counts.tolist(), loads.key_costs.tolist()) == ([16, 4], [32, 8])
+    assert (loads.slot_counts[[3, 5]].tolist(), loads.slot_costs[[3, 5]].tolist()) == ([0, 5], [0, 10])
+    assert loads.slot_state_bytes[[3, 5]].tolist() == [0, 70]

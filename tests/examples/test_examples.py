@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -29,11 +30,19 @@ def masked(text: str) -> list[str]:
     return [re.sub(r"\s+", " ", re.sub(r"\d[\d,.]*", "#", line)).strip() for line in text.splitlines()]
 
 
+@pytest.fixture(scope="module")
+def runs(request, tmp_path_factory):
+    """Run the examples that are asked for two at a time: each has to start a JVM of its own."""
+    chosen = [item.callspec.params["example"] for item in request.session.items if item.name.startswith("test_an_exam")]
+    with ThreadPoolExecutor(2) as pool:
+        yield {example: pool.submit(run_example, example, tmp_path_factory.mktemp(example.stem)) for example in chosen}
+
+
 @pytest.mark.spark
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
-def test_an_example_prints_what_the_docs_show_and_says_what_it_should(example, tmp_path):
+def test_an_example_prints_what_the_docs_show_and_says_what_it_should(example, runs):
     assert example.stem in SAYS, f"say in {Path(__file__).name} what {example.name} must print"
-    printed = run_example(example, tmp_path)
+    printed = runs[example].result()
     assert re.search(SAYS[example.stem], printed, re.MULTILINE), printed
     shown = output_shown(example, PAGE.read_text())
     assert shown, f"{PAGE.name} does not show what {example.name} prints; write it with tests/examples/outputs.py"
