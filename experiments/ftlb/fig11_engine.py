@@ -104,7 +104,7 @@ EXPERIMENT = Experiment(
     settings={
         "small": {"keys_held": (5_000, 50_000), "key_bytes": 16, "tasks": 4, "tuples": 2000, "batches": 1},
         "full": {
-            "keys_held": (25_000, 100_000, 400_000, 1_600_000),
+            "keys_held": (100_000, 400_000, 1_600_000, 4_800_000),
             "key_bytes": 400,
             "tasks": 4,
             "tuples": 20_000,
