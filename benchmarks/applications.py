@@ -274,8 +274,8 @@ def beside_state(name: str, operator, kind: str, rows: int) -> list[dict]:
     """Time the same logic in ``transformWithStateInPandas``: a small batch to warm up, and one that counts.
 
     That takes it minutes. Ours gets the same batches and eleven more, of which the last six count, in a second round,
-    since it takes a while until a JVM is warm. So do Python workers that get the same columns and do nothing: what Spark
-    alone takes.
+    since it takes a while until a JVM is warm. So do Python workers that get the same columns and do nothing: what
+    Spark alone takes.
     """
     mine, theirs, rng = Workplace(), Workplace(), np.random.default_rng(0)
     tables = [events(0, 2_000, rng), *(events(batch, rows, rng) for batch in range(1, 13))]

@@ -105,8 +105,8 @@ def per_row(quick: bool) -> list[dict]:
     """The same against the ways that allow any logic: a small batch to warm up, then batches that count.
 
     They get just one of those, which takes them minutes; ours gets it and eleven more like it, of which the last six
-    count, in a second round, since it takes a while until a JVM is warm. Spark's native aggregate, which allows no logic
-    at all, runs over the same: what Spark can do with these rows at best.
+    count, in a second round, since it takes a while until a JVM is warm. Spark's native aggregate, which allows no
+    logic at all, runs over the same: what Spark can do with these rows at best.
     """
     from pyspark.sql import functions as F
 
