@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import sys
@@ -36,7 +37,11 @@ def check_job(job: Job) -> None:
 
 
 def make_session(job: Job) -> SparkSession:
-    """Give the session that there is, or make one with the job's settings."""
+    """Give the session that there is, or make one with the job's settings.
+
+    What fails in a batch is raised by `RunningJob`, and in Spark's log; py4j does not print it as well.
+    """
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
     from pyspark.sql import SparkSession
 
     found = SparkSession.getActiveSession()
@@ -114,13 +119,14 @@ def stop_session(spark: SparkSession) -> None:
 
 @contextmanager
 def _unless_java_ends() -> Iterator[None]:
-    """Say in a line that Spark's process is gone, as it is where a signal was sent to it as well."""
+    """Say in a line that Spark's process is gone, or going, as it is where a signal was sent to it as well."""
     from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untyped]
+    from pyspark.errors import PySparkException
 
     try:
         yield
-    except Py4JJavaError:
-        raise
+    except (PySparkException, Py4JJavaError) as error:
+        raise StageFailedError(f"Spark failed. {str(error).strip().splitlines()[0]}") from error
     except (Py4JError, ConnectionError) as error:
         raise StageFailedError(
             "Spark's Java process has ended, and the batch in progress with it. All that was committed is kept: run "
