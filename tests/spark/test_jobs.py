@@ -131,7 +131,7 @@ def test_a_signal_that_ends_spark_as_well_is_told_in_a_line_and_a_second_run_goe
     assert "evenkeel/cli" not in told  # no traceback of ours
     assert list(Path("checkpoint/lease").iterdir()) == []
     done = len(list(Path("checkpoint/commits").iterdir()))
-    assert done < 3
+    assert 1 <= done < 3
 
     again = run(job_file(folder, FILES, trigger="available_now"), spark)
     assert [progress.batch for progress in again] == list(range(done, 3))

@@ -252,10 +252,10 @@ class StageTask:
                 "channel": channel,
                 "host": host_name(),
                 "rows": active.rows.num_rows,
-                "tuples": _sum(active.rows, TUPLES) if TUPLES in rows.schema.names else active.rows.num_rows,
+                "tuples": _sum(active.rows, TUPLES, missing=active.rows.num_rows),
                 "keys": len(active),
                 "backup_rows": 0 if standby is None else standby.rows.num_rows,
-                "late": update.late + self._late_before(active.rows),
+                "late": update.late + _sum(active.rows, LATE, missing=0),
                 "results": outputs.num_rows,
                 "newest": int(known_times.max()) if len(known_times) else None,
                 "imported_bytes": moved_bytes,
@@ -275,10 +275,6 @@ class StageTask:
         last = [pa.nulls(1, kind) for kind in outputs.schema.types]
         line = json.dumps(ref.to_json())
         yield pa.RecordBatch.from_arrays([*last, pa.array([line])], schema=outputs.schema.append(told))
-
-    def _late_before(self, rows: pa.Table) -> int:
-        """How many tuples came late where they were combined before the shuffle."""
-        return _sum(rows, LATE) if LATE in rows.schema.names else 0
 
     def _by_role(self, rows: pa.Table, channel: int) -> tuple[Groups, Groups | None]:
         """Group the tuples of keys that are active here, and those of keys of which this is a backup, if any can be."""
@@ -397,5 +393,6 @@ def _names(hashes: NDArray[np.int64], hashes2: NDArray[np.int64]) -> pa.Array:
     return pa.Array.from_buffers(pa.binary(16), len(both), [None, pa.py_buffer(both)])
 
 
-def _sum(rows: pa.Table, column: str) -> int:
-    return int(pc.sum(rows[column]).as_py() or 0)
+def _sum(rows: pa.Table, column: str, missing: int) -> int:
+    """Sum up a column that rows have only where they were combined before the shuffle."""
+    return int(pc.sum(rows[column]).as_py() or 0) if column in rows.schema.names else missing
