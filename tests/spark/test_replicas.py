@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +17,7 @@ from evenkeel.operators.sessions import Sessions
 from evenkeel.planning import make_planner
 from evenkeel.routing import RoutingTable
 from evenkeel.spark.api import stream
+from evenkeel.spark.homes import executors, host_name
 from evenkeel.state import Selection, StateStore
 from spark.engine_helpers import Forced, Remember, expected, file_stream, write_batches, zipf_words
 
@@ -31,6 +33,14 @@ def log(key, rows, state):
     """Everything a key ever saw, in order."""
     seen = (state["seen"] if state else "") + "".join(f"{row['position']};" for row in rows)
     return {"seen": seen}, [{"seen": seen}]
+
+
+def never_ending(batches):
+    """Hold rows until the task is killed."""
+    for batch in batches:
+        while True:
+            time.sleep(0.1)
+        yield batch
 
 
 SEEN = pa.schema([("seen", pa.string())])
@@ -79,11 +89,20 @@ def check_copies(query, place):
     [Count(), Sum("value"), PerKey(log, state=SEEN, output=SEEN)],
     ids=lambda operator: operator.name,
 )
-def test_copies_stay_equal_while_keys_move_and_channels_come_and_go(spark, tmp_path, place, operator):
+def test_copies_are_equal_after_every_batch_while_keys_move_and_channels_come_and_go(spark, tmp_path, place, operator):
     tables = [zipf_words(600, 40, seed) for seed in range(6)]
-    write_batches(tmp_path / "in", tables)
-    forced = Forced([4, 4, 6, 3, 5, 5])
-    query, seen = run(spark, tmp_path / "in", place, operator, strategy=forced, replicas=1)
+    write_batches(tmp_path / "in", tables[:1])
+    flow = stream(file_stream(spark, tmp_path / "in"), key="word").apply(
+        operator, channels=4, strategy=Forced([4, 4, 6, 3, 5, 5]), replicas=1
+    )
+    seen = Remember()
+    query = flow.start(seen, **place)
+    for done in range(1, len(tables) + 1):
+        query.process_all_available()
+        assert len(query.history) == done
+        check_copies(query, place)
+        write_batches(tmp_path / "in", tables[done : done + 1], start=done)
+    query.stop()
     assert sum(report["backup_rows"] for batch in query.history for report in batch["reports"][0]) > 0
     if operator.name == "count":
         assert seen.latest("count") == expected(tables)[0]
@@ -95,7 +114,6 @@ def test_copies_stay_equal_while_keys_move_and_channels_come_and_go(spark, tmp_p
         for row in whole:
             wanted[row["word"]] = wanted.get(row["word"], "") + f"{row['position']};"
         assert seen.latest("seen") == wanted
-    check_copies(query, place)
 
 
 def test_a_result_is_given_once_though_copies_are_kept(spark, tmp_path, place):
@@ -177,6 +195,59 @@ def test_a_key_whose_copies_are_all_lost_comes_from_the_checkpoint(spark, tmp_pa
     check_copies(query, place)
 
 
+def test_copies_that_lag_behind_catch_up_before_they_take_over(spark, tmp_path, place):
+    """Working copies of three batches ago, as on a host that was away, and one of them lost."""
+    tables = [zipf_words(600, 40, seed) for seed in range(7)]
+    write_batches(tmp_path / "in", tables[:3])
+    run(spark, tmp_path / "in", place, Count(), replicas=1, strategy="key_grouping")
+    shutil.copytree(tmp_path / "local", tmp_path / "old")
+    write_batches(tmp_path / "in", tables[3:6], start=3)
+    query, _ = run(spark, tmp_path / "in", place, Count(), replicas=1, strategy="key_grouping")
+    shutil.copytree(tmp_path / "old", tmp_path / "look")
+    for ref in query._checkpoint.last_commit().manifests:
+        store = StateStore(query._checkpoint, ref.stage, ref.channel, tmp_path / "look" / host_name())
+        with store.open_if_near(ref) as view:
+            assert view.opening.how == "caught up"
+            assert view.opening.deltas >= 3
+    for copy in (tmp_path / "old").rglob("c00001"):
+        shutil.rmtree(copy)
+    write_batches(tmp_path / "in", tables[6:], start=6)
+    behind = {**place, "local_directory": str(tmp_path / "old")}
+    query, seen = run(spark, tmp_path / "in", behind, Count(), replicas=1, strategy="key_grouping")
+    wanted = expected(tables)[0]
+    assert seen.latest("count") == {word: wanted[word] for word in set(tables[6]["word"].to_pylist())}
+    opened = {report["channel"]: report["opened"] for report in query.history[-1]["reports"][0]}
+    assert opened == {0: "warm", 1: "new", 2: "warm", 3: "warm"}  # since the channels were asked
+    assert [decision.batch for decision in query.decisions if decision.choice is Choice.RECOVER] == [6]
+    check_copies(query, behind)
+
+
+def test_keys_whose_backups_are_not_made_yet_come_from_the_checkpoint(spark, tmp_path, place):
+    """A loss while backups are being made, within a budget: some keys have one, others have none."""
+    tables = [zipf_words(600, 200, seed) for seed in range(8)]
+    write_batches(tmp_path / "in", tables[:4])
+    run(spark, tmp_path / "in", place, Count())
+    write_batches(tmp_path / "in", tables[4:], start=4)
+    seen, levels = Remember(), ServiceLevels(default=1, bytes_per_batch=2000)
+
+    def lose(results, batch):
+        seen(results, batch)
+        for copy in (tmp_path / "local").rglob("c00001") if batch == 5 else ():
+            shutil.rmtree(copy)
+
+    query, _ = run(spark, tmp_path / "in", place, Count(), lose, replicas=levels, strategy="key_grouping")
+    made = {decision.batch: decision for decision in query.decisions if decision.choice is Choice.REPLICATE}
+    assert any("left for later" in reason for reason in made[5].reasons)
+    (lost,) = (decision for decision in query.decisions if decision.choice is Choice.RECOVER)
+    assert lost.batch == 6
+    opened = {batch["batch"]: {r["channel"]: r["opened"] for r in batch["reports"][0]} for batch in query.history}
+    assert opened[6][1] == "rebuilt"
+    wanted = expected(tables)[0]
+    later = {word for table in tables[4:] for word in table["word"].to_pylist()}
+    assert seen.latest("count") == {word: wanted[word] for word in later}
+    check_copies(query, place)
+
+
 def test_channels_that_are_lost_again_and_again(spark, tmp_path, place):
     tables = [zipf_words(300, 40, seed) for seed in range(10)]
     write_batches(tmp_path / "in", tables)
@@ -214,6 +285,27 @@ def test_only_a_sink_that_overwrites_sees_a_part_of_the_results_first(spark, tmp
         assert part[1] < whole[2][1]
     assert rows == whole
     assert [decision.batch for decision in query.decisions if decision.choice is Choice.RECOVER] == [2]
+    check_copies(query, place)
+
+
+def test_a_batch_that_lost_a_host_is_broken_off(spark, tmp_path, place, monkeypatch):
+    """It does not wait for Spark to find that out, which would be for ever here."""
+    tables = [zipf_words(300, 40, seed) for seed in range(4)]
+    write_batches(tmp_path / "in", tables)
+    seen, calls = Remember(), []
+    up = executors(spark)
+    monkeypatch.setattr("evenkeel.spark.vigil.executors", lambda _: up if calls.count(2) != 1 else frozenset())
+
+    def sink(results, batch):
+        calls.append(batch)
+        if calls.count(2) == 1 and batch == 2:
+            results.mapInArrow(never_ending, results.schema).collect()
+        seen(results, batch)
+
+    query, _ = run(spark, tmp_path / "in", place, Count(), sink, replicas=1, strategy="key_grouping")
+    assert calls == [0, 1, 2, 2, 3]
+    assert seen.latest("count") == expected(tables)[0]
+    assert not [decision for decision in query.decisions if decision.choice is Choice.RECOVER]  # all state is there
     check_copies(query, place)
 
 

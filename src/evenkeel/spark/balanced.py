@@ -223,10 +223,10 @@ class BalancedStage:
             came, left = (", ".join(sorted(names)) for names in changed)
             reasons += [f"Executors came: {came}."] if came else []
             reasons += [f"Executors left: {left}."] if left else []
-        elif batch - self._seated >= _BATCHES_BETWEEN_SEATINGS and self.stage.hosts == hosts:
+        elif self._may_reseat(batch, hosts):
             excess = most_loaded(hosts, self._loads)
             seats = [hosts[channel] for channel in sorted(hosts)]
-            better = dict(zip(seat_channels(seats, hosts, self._loads), seats, strict=True))
+            better = dict(zip(seat_channels(seats, hosts, self._loads, evens=True), seats, strict=True))
             after = most_loaded(better, self._loads)
             if excess > _UNEVEN_HOSTS and after < _WORTH_A_MOVE * excess:
                 self.stage.reseat(self._loads)
@@ -241,6 +241,14 @@ class BalancedStage:
         )
         self._record(Choice.REHOME, reasons, batch - 1, now)
         return bool(moved) or (changed is not None and bool(changed[1]))
+
+    def _may_reseat(self, batch: int, hosts: dict[int, str]) -> bool:
+        """Whether channels may change hosts for their load alone; not those with copies, where roles can be switched.
+
+        Two that hold each other's copies might trade places, and both be cold.
+        """
+        settled = batch - self._seated >= _BATCHES_BETWEEN_SEATINGS and self.stage.hosts == hosts
+        return settled and not self.table.has_backups
 
     # -- storing ----------------------------------------------------------------------------------------------------
 

@@ -49,7 +49,7 @@ def seat_of(home: int, seats: int) -> int:
     return home % seats
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Homes:
     """The homes of N channels: N seats, and who sits where.
 
@@ -94,7 +94,7 @@ class Homes:
             seats_made = pa.array(range(first, first + len(places)), pa.int32())
             table = pa.table({PLACE: pa.array(places, pa.int32()), HOME: seats_made})
             rows = spark.createDataFrame(table).repartition(len(places), PLACE).persist(StorageLevel.MEMORY_AND_DISK)
-            rows.count()  # caches them, where Spark finds room: evenly, as a rule
+            # The first to read them caches them, where Spark finds room: evenly, as a rule.
             found = rows.mapInArrow(_tell_host, f"{HOME} int, host string").collect()
             seats = tuple(row[1] for row in sorted(found))
             taken = Counter(seats).values()
@@ -107,7 +107,14 @@ class Homes:
 
     def seated(self, loads: Sequence[float]) -> Homes:
         """Give the same seats with the channels seated anew, by these loads."""
-        return replace(self, channels=tuple(seat_channels(self.seats, self.hosts, loads)))
+        return replace(self, channels=tuple(seat_channels(self.seats, self.hosts, loads, evens=True)))
+
+    def lost(self, up: frozenset[str]) -> bool:
+        """Say whether a host with seats has no executor left, if these are up; if hosts go by other names, any left."""
+        if self.executors <= up:
+            return False
+        hosts, left = ({name.rpartition(":")[0] for name in names} for names in (self.executors, up))
+        return not left.issuperset(self.seats) or not hosts.issuperset(self.seats)
 
     @property
     def twice(self) -> DataFrame:

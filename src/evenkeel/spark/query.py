@@ -15,6 +15,7 @@ from evenkeel.errors import IncompatibleCheckpointError
 from evenkeel.logs import StageTeller, tell
 from evenkeel.planning import warm_up
 from evenkeel.spark.task import COLD
+from evenkeel.spark.vigil import Vigil
 from evenkeel.state import Lease, StoredFile, clean
 
 if TYPE_CHECKING:
@@ -80,6 +81,7 @@ class Query:
         self._lease = lease
         self._last = checkpoint.last_commit()
         self._turn = threading.Condition()
+        self._vigil = Vigil(source.sparkSession)
         self._at_work: int | None = None  # the thread of the batch in progress
         self._stopping = self._holds = False
         self._history: deque[dict[str, Any]] = deque(maxlen=_KEPT_HISTORY)
@@ -194,6 +196,7 @@ class Query:
 
     def _end(self) -> None:
         self._lease.release()
+        self._vigil.close()
         for stage in self._stages:
             stage.stage.close()
 
@@ -254,7 +257,8 @@ class Query:
                     }
                     runs.append(stage.run(results, batch, started, **how))
                     results = runs[-1].output
-                self._sink(results, batch)
+                with self._vigil.over([home for run in runs for home in run.switchable_homes]):
+                    self._sink(results, batch)
                 if not all([run.finish() for run in runs]):  # noqa: C419 - every one is to finish
                     keep_all = True
                     self._suspect("A task was run twice, or gave up for want of its state.", batch)

@@ -13,12 +13,15 @@ __all__ = ["host_loads", "most_loaded", "seat_channels"]
 _SLACK = 1.1
 
 
-def seat_channels(seats: Sequence[str], before: Mapping[int, str], loads: Sequence[float]) -> list[int]:
+def seat_channels(
+    seats: Sequence[str], before: Mapping[int, str], loads: Sequence[float], *, evens: bool = False
+) -> list[int]:
     """Give the channel of each seat, so that hosts are loaded by the seats they have and few channels change hosts.
 
-    The heaviest channels choose first. A channel stays on its host while that has a seat left and is not overloaded by
-    it by more than a tenth, or every other host would be as much. Otherwise it takes the least loaded host with a free
-    seat; rather one where it overloads nothing, and rather a seat that no channel waits for.
+    The channels of a host that has seats for all of them stay, unless loads are to be evened out. Of the others the
+    heaviest choose first. One stays while its host has a seat left and is not overloaded by it by more than a tenth, or
+    every other host would be as much. Otherwise it takes the least loaded host with a free seat; rather one where it
+    overloads nothing, and rather a seat that no channel waits for.
 
     Parameters
     ----------
@@ -28,6 +31,8 @@ def seat_channels(seats: Sequence[str], before: Mapping[int, str], loads: Sequen
         The host of each channel so far, as far as it had one.
     loads
         The load of each channel.
+    evens
+        Whether a channel may leave a host that has a seat for it, just for its load: it leaves its state behind.
 
     Notes
     -----
@@ -50,11 +55,12 @@ def seat_channels(seats: Sequence[str], before: Mapping[int, str], loads: Sequen
         room = [host for host in shares if free[host]]
         return min(room, key=lambda h: (filling(h, load) > _SLACK, free[h] <= wanted[h], filling(h, load)))
 
-    for channel in sorted(range(len(loads)), key=lambda channel: -loads[channel]):
+    settled = {c for c, host in before.items() if wanted[host] <= free[host] and not evens}
+    for channel in sorted(range(len(loads)), key=lambda channel: (channel not in settled, -loads[channel])):
         host, load = before.get(channel, ""), loads[channel]
         wanted[host] -= 1
         least = min(filling(other, load) for other in shares if free[other])
-        stays = host in shares and free[host] > 0 and filling(host, load) <= max(_SLACK, least)
+        stays = host in shares and free[host] > 0 and (channel in settled or filling(host, load) <= max(_SLACK, least))
         hosts[channel] = host if stays else choose(load)
         free[hosts[channel]] -= 1
         carried[hosts[channel]] += load

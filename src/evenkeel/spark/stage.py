@@ -63,10 +63,16 @@ class StageRun:
     attempts: str
     task: StageTask
     checkpoint: Checkpoint
+    homes: Homes
     kept: DataFrame | None = None
     """The results with the channels' reports among them, if they are kept."""
     manifests: list[ManifestRef] = field(default_factory=list)
     reports: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def switchable_homes(self) -> list[Homes]:
+        """The homes of the channels, if copies of what they hold are elsewhere."""
+        return [self.homes] if self.task.stops_if_cold else []
 
     def finish(self) -> bool:
         """Learn what each channel reports; says whether that is certain.
@@ -151,6 +157,7 @@ class KeyedStage:
     """The host of each channel, as far as known."""
     _homes: Homes | None = None
     _left: list[Homes] = field(default_factory=list)
+    _uprooted: bool = False
     _combines: bool = field(init=False)
 
     def __post_init__(self) -> None:
@@ -209,11 +216,11 @@ class KeyedStage:
             sends=moved.sends,
             drops=moved.drops,
             before=None if rerouted else before.table,
-            stops_if_cold=switchable(table),
+            stops_if_cold=switchable(before.table) & switchable(table),
             levels_where=self.levels_where,
             ordered=table.has_backups and not form.operator.any_order,
             merges_arrivals=self.operator.merges and (before.splits or self.splits),
-            stays=_by_host(homes) if self._left else None,
+            stays=_by_host(homes) if self._uprooted else None,
             refuses_null_keys=self.null_keys == "error",
             gives_up_quietly=overwritten,
             reports=keep,
@@ -224,18 +231,24 @@ class KeyedStage:
         shuffled = arriving.repartition(table.channels, PLACE)
         everything = homes.twice.unionByName(shuffled, allowMissingColumns=True)
         output = everything.mapInArrow(task.run, self._output_type(task))
-        run = StageRun(output, self.name, batch, attempts, task, self.checkpoint)
+        run = StageRun(output, self.name, batch, attempts, task, self.checkpoint, homes)
         if keep:
             run.kept = output.persist(StorageLevel.MEMORY_AND_DISK)
             run.output = run.kept.where(f"{REPORT} IS NULL").drop(REPORT)
         return run
 
     def cold_channels(self, versions: Mapping[int, ManifestRef]) -> frozenset[int]:
-        """Ask every channel, at home, whether its state is near; give those of which it is not."""
+        """Ask every channel, at home, whether its state is near; give those of which it is not.
+
+        If all of it is, what moves leaves from there: in the batch before, a task may have run elsewhere than at home.
+        """
         assert self._homes is not None
         probe = WarmProbe(self.checkpoint, self.name, self.directory, self._homes.channels, dict(versions))
         found = self._homes.rows.mapInArrow(probe, "channel long, warm boolean").collect()
-        return frozenset(row["channel"] for row in found if not row["warm"])
+        cold = frozenset(row["channel"] for row in found if not row["warm"])
+        if not cold:
+            self._leave([homes for homes in self._left if len(homes.places) == len(self._homes.places)])
+        return cold
 
     def _prepared(self, rows: DataFrame, combining: Combining | None, now: Moment) -> DataFrame:
         """Drop null keys, and combine before the shuffle, as asked."""
@@ -307,7 +320,9 @@ class KeyedStage:
         self._move_to(self._homes.seated(loads))
 
     def _move_to(self, homes: Homes) -> None:
-        self._left += [] if self._homes is None else [self._homes]
+        if self._homes is not None:
+            self._left.append(self._homes)
+            self._uprooted = True
         self._homes, self.hosts = homes, homes.hosts
 
     def _homes_of(self, channels: int) -> Homes:
@@ -320,11 +335,15 @@ class KeyedStage:
 
     def leave_old_homes(self) -> None:
         """Give up the homes that nothing moves from any more."""
+        self._leave(list(self._left))
+        self._uprooted = False
+
+    def _leave(self, gone: list[Homes]) -> None:
         kept = None if self._homes is None else self._homes.rows
-        while self._left:
-            rows = self._left.pop().rows
-            if rows is not kept:
-                rows.unpersist()
+        for homes in gone:
+            self._left.remove(homes)
+            if homes.rows is not kept:
+                homes.rows.unpersist()
 
     def close(self) -> None:
         """Give up all homes."""
