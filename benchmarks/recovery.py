@@ -290,7 +290,7 @@ class Trial:
 
 def recovery(quick: bool) -> list[dict]:
     """Lose a host with its disk, at several sizes of state, by several ways to get the state back."""
-    sizes_mb = (1, 16) if quick else (1, 10, 100, 1000)
+    sizes_mb = (1, 16) if quick else (1, 30, 1000)
     losses: dict[tuple[str, int], list[Loss]] = {}
     rebuilt = 0
     for size_mb, method in product(sizes_mb, METHODS):

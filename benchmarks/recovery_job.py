@@ -17,7 +17,7 @@ import pyarrow as pa
 
 CHANNELS = 3
 METHODS = ("ftlb", "taskb", "checkpoint", "replay", "spark")
-PART_BYTES = 256 << 20  # of input in a batch, and of backups that are made in one
+PART_BYTES = 256 << 20  # of input in a batch
 
 
 def hold(key, rows, state):  # noqa: ARG001
@@ -31,7 +31,7 @@ def hold(key, rows, state):  # noqa: ARG001
 
 def start_ours(rows, method: str, directory: Path, run: int):
     """Start the query in our engine."""
-    from evenkeel.control import Controller, ServiceLevels
+    from evenkeel.control import Controller
     from evenkeel.operators import PerKey
     from evenkeel.planning import make_planner
     from evenkeel.routing import Ragged
@@ -63,7 +63,7 @@ def start_ours(rows, method: str, directory: Path, run: int):
         operator,
         strategy=Spread(make_planner("ftlb")) if method == "ftlb" else "key_grouping",
         channels=CHANNELS,
-        replicas=ServiceLevels(default=int(method in {"ftlb", "taskb"}), bytes_per_batch=PART_BYTES),
+        replicas=int(method in {"ftlb", "taskb"}),
     )
     return flow.start(
         str(directory / f"run-{run}" / "out"),

@@ -41,6 +41,30 @@ def executors(spark: SparkSession) -> frozenset[str]:
     return frozenset(context.sc().getExecutorMemoryStatus().keys().mkString(" ").split())
 
 
+def _hosts(spark: SparkSession) -> frozenset[str]:
+    """Give the hosts of all executors, as Spark calls them; the driver is none, unless it is alone."""
+    up = Counter(map(_host, executors(spark)))
+    if up.total() > 1:
+        up[spark.sparkContext.getConf().get("spark.driver.host") or ""] -= 1
+    return frozenset(host for host, count in up.items() if count > 0)
+
+
+def _difference(seats: Sequence[str], hosts: frozenset[str]) -> int:
+    """Give by how many seats hosts differ; those with none count too, if Spark calls hosts as they call themselves.
+
+    >>> _difference(["a", "a"], frozenset("ab")), _difference(["a", "a"], frozenset("xy"))
+    (2, 0)
+    """
+    taken = Counter(seats)
+    if hosts.issuperset(taken):
+        taken.update(dict.fromkeys(hosts, 0))
+    return max(taken.values()) - min(taken.values())
+
+
+def _host(address: str) -> str:
+    return address.rpartition(":")[0]
+
+
 _formed = itertools.count()
 
 
@@ -94,11 +118,8 @@ class Homes:
             seats_made = pa.array(range(first, first + len(places)), pa.int32())
             table = pa.table({PLACE: pa.array(places, pa.int32()), HOME: seats_made})
             rows = spark.createDataFrame(table).repartition(len(places), PLACE).persist(StorageLevel.MEMORY_AND_DISK)
-            # The first to read them caches them, where Spark finds room: evenly, as a rule.
-            found = rows.mapInArrow(_tell_host, f"{HOME} int, host string").collect()
-            seats = tuple(row[1] for row in sorted(found))
-            taken = Counter(seats).values()
-            made.append((max(taken) - min(taken), rows, seats))
+            seats = _seats(rows)  # The first to read them caches them, where Spark finds room: evenly, as a rule.
+            made.append((_difference(seats, _hosts(spark)), rows, seats))
         made.sort(key=lambda attempt: attempt[0])
         for _, rows, _ in made[1:]:
             rows.unpersist()
@@ -109,11 +130,17 @@ class Homes:
         """Give the same seats with the channels seated anew, by these loads."""
         return replace(self, channels=tuple(seat_channels(self.seats, self.hosts, loads, evens=True)))
 
+    def without(self, gone: frozenset[str], loads: Sequence[float]) -> Homes:
+        """Give the same seats when executors are gone: Spark has put those that they had elsewhere, and only those."""
+        seats = _seats(self.rows)
+        channels = tuple(seat_channels(seats, self.hosts, loads))
+        return replace(self, seats=seats, channels=channels, executors=self.executors - gone)
+
     def lost(self, up: frozenset[str]) -> bool:
         """Say whether a host with seats has no executor left, if these are up; if hosts go by other names, any left."""
         if self.executors <= up:
             return False
-        hosts, left = ({name.rpartition(":")[0] for name in names} for names in (self.executors, up))
+        hosts, left = (set(map(_host, names)) for names in (self.executors, up))
         return not left.issuperset(self.seats) or not hosts.issuperset(self.seats)
 
     @property
@@ -137,6 +164,11 @@ class Homes:
         """The placement value of each channel."""
         place_of = dict(zip(self.channels, self.places, strict=True))
         return tuple(place_of[channel] for channel in range(len(self.places)))
+
+
+def _seats(rows: DataFrame) -> tuple[str, ...]:
+    """Ask for the host of each seat."""
+    return tuple(row[1] for row in sorted(rows.mapInArrow(_tell_host, f"{HOME} int, host string").collect()))
 
 
 def _tell_host(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

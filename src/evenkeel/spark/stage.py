@@ -309,7 +309,10 @@ class KeyedStage:
         up = executors(self.spark)
         if homes is not None and (len(homes.places), homes.executors) == (len(loads), up):
             return None
-        self._move_to(Homes.form(self.spark, loads, self.hosts))
+        if homes is not None and len(homes.places) == len(loads) and up < homes.executors:
+            self._move_to(homes.without(homes.executors - up, loads))
+        else:
+            self._move_to(Homes.form(self.spark, loads, self.hosts))
         if homes is None or homes.executors == up:
             return None
         return up - homes.executors, homes.executors - up
