@@ -273,6 +273,10 @@ class SlowCount(Count):
 
 def spark_alone(spark, table: pa.Table) -> float:
     """Milliseconds for the same rows dealt out evenly to 16 tasks that sleep: no keys, no state, no results."""
+    from pyspark.sql import functions as F
+
+    from evenkeel.spark.placement import placement_values
+
     place = Workplace(files=16)
     place.add(table)
 
@@ -280,10 +284,13 @@ def spark_alone(spark, table: pa.Table) -> float:
         time.sleep(0.0001 * sum(batch.num_rows for batch in batches))
         yield pa.RecordBatch.from_arrays([pa.array([0])], names=["n"])
 
+    places = F.array(*map(F.lit, placement_values(spark, 16)))
+    task = F.element_at(places, (F.monotonically_increasing_id() % 16 + 1).cast("int"))
     took = []
     for _ in range(3):
         started = time.perf_counter()
-        place.read(spark).repartition(16).mapInArrow(sleep, "n long").collect()
+        dealt = place.read(spark).select("word", task.alias("task")).repartition(16, "task")
+        dealt.mapInArrow(sleep, "n long").collect()
         took.append(1000 * (time.perf_counter() - started))
     place.remove()
     return median(took)
