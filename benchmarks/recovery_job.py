@@ -100,6 +100,7 @@ def main() -> None:
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.cores.max", str(CHANNELS))  # the host that stands by gets an executor when another is lost
         .config("spark.executor.memory", "1500m")
+        .config("spark.python.daemon.module", "evenkeel.spark.daemon")
         .config("spark.sql.shuffle.partitions", str(CHANNELS))
         .config("spark.sql.streaming.stateStore.providerClass", ROCKSDB)
         .getOrCreate()

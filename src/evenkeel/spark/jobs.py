@@ -28,7 +28,11 @@ if TYPE_CHECKING:
 __all__ = ["RunningJob", "check_job", "make_session", "stop_session"]
 
 _LOOK_EVERY_SECONDS = 0.1
-_QUIET = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
+_SETTINGS = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.python.daemon.module": "evenkeel.spark.daemon",
+}
 
 
 def check_job(job: Job) -> None:
@@ -52,7 +56,7 @@ def make_session(job: Job) -> SparkSession:
     beside = str(FilePath(job.document.name).absolute().parent)
     os.environ["PYTHONPATH"] = os.pathsep.join([beside, os.environ.get("PYTHONPATH", "")])
     builder = SparkSession.builder.appName(job.name)
-    for name, value in {**_QUIET, **job.spark}.items():
+    for name, value in {**_SETTINGS, **job.spark}.items():
         builder = builder.config(name, value)
     with _telling(job, ("spark",)):
         session = builder.getOrCreate()
