@@ -25,8 +25,8 @@ $(READY): requirements.lock pyproject.toml
 demo: $(READY)  ## run the main job on Spark
 	@$(JDK) && $(BIN)/evenkeel demo
 
-test: $(READY)  ## every test that CI needs (starts one local Spark)
-	@$(JDK) && $(BIN)/python -m pytest -q -n 2 -m "not spark" && $(BIN)/python -m pytest -q -m spark --durations=15
+test: $(READY)  ## every test that CI needs (starts two local Sparks)
+	@$(JDK) && $(BIN)/python -m pytest -q -n 2 -m "not spark" && $(BIN)/python -m pytest -q -n 2 --dist loadfile -m spark --durations=15
 
 test-matrix: $(READY)  ## the Spark tests on every supported version of Spark
 	@$(JDK) && for version in $(SPARKS); do \
@@ -36,7 +36,7 @@ test-matrix: $(READY)  ## the Spark tests on every supported version of Spark
 	    && $$venv/bin/python -m pip install --quiet --no-deps --no-build-isolation -e . \
 	    && $$venv/bin/python -m pip install --quiet "pyspark==$$version" && touch $$venv/.locked; } || exit 1; \
 	  echo "Spark $$($$venv/bin/python -c 'import pyspark; print(pyspark.__version__)')"; \
-	  $$venv/bin/python -m pytest -q -m spark || exit 1; \
+	  $$venv/bin/python -m pytest -q -n 2 --dist loadfile -m spark || exit 1; \
 	done
 
 check: $(READY)  ## lint, format, types, import rules
