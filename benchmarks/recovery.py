@@ -302,7 +302,8 @@ def recovery(quick: bool) -> list[dict]:
         losses[method, size_mb] = found
         if method == "ftlb":
             rebuilt += sum(opened[loss.batch].count("rebuilt") for loss in found)
-        print(f"{size_mb} MB, {method}: {median(loss.latency_s for loss in found):.1f} s", file=sys.stderr, flush=True)
+        each = ", ".join(f"{loss.latency_s:.1f}" for loss in found)
+        print(f"{size_mb} MB, {method}: {each} s", file=sys.stderr, flush=True)
     draw_losses(losses)
     return loss_rows(losses, rebuilt)
 
@@ -324,6 +325,7 @@ def loss_rows(losses: Mapping[tuple[str, int], Sequence[Loss]], rebuilt: int) ->
                 "spread": _spread([loss.latency_s for loss in found]),
                 "delay_s": delay,
                 "rows_per_s": through,
+                "losses_s": [loss.latency_s for loss in found],
             }
         )
     growth, share = (latency["ftlb", most] / latency[peer] for peer in (("ftlb", least), ("checkpoint", most)))
