@@ -81,6 +81,7 @@ class Query:
         self._lease = lease
         self._last = checkpoint.last_commit()
         self._turn = threading.Condition()
+        self._streams = source.isStreaming
         self._vigil = Vigil(source.sparkSession)
         self._at_work: int | None = None  # the thread of the batch in progress
         self._stopping = self._holds = False
@@ -257,7 +258,7 @@ class Query:
                     }
                     runs.append(stage.run(results, batch, started, **how))
                     results = runs[-1].output
-                with self._vigil.over([home for run in runs for home in run.switchable_homes]):
+                with self._vigil.over([home for run in runs for home in run.switchable_homes if self._streams]):
                     self._sink(results, batch)
                 if not all([run.finish() for run in runs]):  # noqa: C419 - every one is to finish
                     keep_all = True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from evenkeel.errors import ColdChannelError
@@ -39,14 +39,13 @@ class Vigil:
 
     @contextmanager
     def over(self, homes: Sequence[Homes]) -> Iterator[None]:
-        """Break off the jobs that this thread starts in here when one of the homes is lost, and say that it is cold."""
-        # Spark gives all jobs of a stream one group; those of static rows may be anybody's, and go on.
+        """Break off the jobs of this thread's stream, which has them in a group, when one of the homes is lost."""
         group = self._spark.sparkContext.getLocalProperty("spark.jobGroup.id") if homes else None
         if group is None:
             yield
             return
         if self._thread is None:  # one for all batches: each thread costs one in the JVM as well
-            self._thread = threading.Thread(target=self._watch, daemon=True)
+            self._thread = threading.Thread(target=self._keep, daemon=True)
             self._thread.start()
         with self._changed:
             self._homes, self._group, self._broke = homes, group, False
@@ -66,6 +65,10 @@ class Vigil:
         with self._changed:
             self._closed = True
             self._changed.notify()
+
+    def _keep(self) -> None:
+        with suppress(Exception):  # Spark itself has ended, which the batch will tell
+            self._watch()
 
     def _watch(self) -> None:
         while True:
