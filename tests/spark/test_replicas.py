@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import threading
 import time
 
 import numpy as np
@@ -288,16 +289,26 @@ def test_only_a_sink_that_overwrites_sees_a_part_of_the_results_first(spark, tmp
     check_copies(query, place)
 
 
-def test_a_batch_that_lost_a_host_is_broken_off(spark, tmp_path, place, monkeypatch):
-    """It does not wait for Spark to find that out, which would be for ever here."""
+def test_a_batch_that_lost_a_host_is_broken_off(spark, tmp_path, place, monkeypatch, caplog):
+    """It does not wait for Spark to find that out, which would be for ever here; nor if it could not be asked once."""
     tables = [zipf_words(300, 40, seed) for seed in range(4)]
     write_batches(tmp_path / "in", tables)
     seen, calls = Remember(), []
     up = executors(spark)
-    monkeypatch.setattr("evenkeel.spark.vigil.executors", lambda _: up if calls.count(2) != 1 else frozenset())
+    asked = threading.Event()
+
+    def look(_):
+        if calls[-1:] == [1]:
+            asked.set()
+            raise ConnectionError("Spark does not answer.")
+        return up if calls.count(2) != 1 else frozenset()
+
+    monkeypatch.setattr("evenkeel.spark.vigil.executors", look)
 
     def sink(results, batch):
         calls.append(batch)
+        if batch == 1:
+            assert asked.wait(60)
         if calls.count(2) == 1 and batch == 2:
             results.mapInArrow(never_ending, results.schema).collect()
         seen(results, batch)
@@ -306,6 +317,8 @@ def test_a_batch_that_lost_a_host_is_broken_off(spark, tmp_path, place, monkeypa
     assert calls == [0, 1, 2, 2, 3]
     assert seen.latest("count") == expected(tables)[0]
     assert not [decision for decision in query.decisions if decision.choice is Choice.RECOVER]  # all state is there
+    told = [record.reason for record in caplog.records if getattr(record, "event", "") == "unwatched"]
+    assert told == ["ConnectionError: Spark does not answer."]
     check_copies(query, place)
 
 

@@ -1,23 +1,45 @@
-"""Spark's Python daemon, with all that our tasks import already imported: workers that it forks start at once.
+"""Spark's Python daemon, with all that our tasks need already imported and loaded: workers it forks start at once.
 
 For a session made with ``spark.python.daemon.module`` set to this module's name; all else is as with Spark's own.
 """
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 
+import numpy as np
+import pyarrow as pa
 from pyspark.daemon import manager
 
 _NEEDED = (
     "pyspark.worker",
-    "evenkeel.operators",
     "evenkeel.spark.probe",
     "evenkeel.spark.routes",
     "evenkeel.spark.task",
 )
 
+
+def warm_up() -> None:
+    """Do what every worker does first: import, load compiled loops, and group, hash, route and encode some keys."""
+    for module in _NEEDED:
+        import_module(module)
+    from evenkeel.hashing import hash_keys
+    from evenkeel.operators import Groups, RowCodec
+    from evenkeel.routing import RoutingTable
+    from evenkeel.state import second_hash
+
+    rows = pa.table({"text": ["a"], "long": [1], "int": pa.array([1], pa.int32())})
+    hashes, hashes2 = hash_keys(*rows.columns), second_hash(*rows.columns)
+    Groups.of(rows.filter(pa.array([True])), rows.column_names, hashes, hashes2)
+    RoutingTable.even(2).evolve(pin_hashes=hashes, pin_channels=np.ones(1, np.int64)).home(hashes)
+    codec = RowCodec(rows.schema)
+    codec.decode(codec.encode(rows))
+    # A worker whose path changes has all of these read again, which takes long where Spark's own modules are in a zip;
+    # those that it needs after all are made again.
+    sys.path_importer_cache.clear()
+
+
 if __name__ == "__main__":
-    for _module in _NEEDED:
-        import_module(_module)
+    warm_up()
     manager()

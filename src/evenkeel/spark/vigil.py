@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import threading
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from evenkeel.errors import ColdChannelError
+from evenkeel.logs import tell
 from evenkeel.spark.homes import executors
 from evenkeel.spark.task import COLD
 
@@ -45,7 +47,7 @@ class Vigil:
             yield
             return
         if self._thread is None:  # one for all batches: each thread costs one in the JVM as well
-            self._thread = threading.Thread(target=self._keep, daemon=True)
+            self._thread = threading.Thread(target=self._watch, daemon=True)
             self._thread.start()
         with self._changed:
             self._homes, self._group, self._broke = homes, group, False
@@ -66,10 +68,6 @@ class Vigil:
             self._closed = True
             self._changed.notify()
 
-    def _keep(self) -> None:
-        with suppress(Exception):  # Spark itself has ended, which the batch will tell
-            self._watch()
-
     def _watch(self) -> None:
         while True:
             with self._changed:
@@ -77,10 +75,25 @@ class Vigil:
                 if self._closed:
                     return
                 homes = self._homes
-            up = executors(self._spark)
-            lost = any(home.lost(up) for home in homes)
+            try:
+                self._look(homes)
+            except Exception as error:  # noqa: BLE001 - whatever Spark may raise, also when it has ended
+                self._pause(homes, error)
             with self._changed:
-                if lost and self._group is not None and self._homes is homes:
-                    self._broke = True
-                    self._spark.sparkContext.cancelJobGroup(self._group)
                 self._changed.wait_for(lambda: self._closed, _LOOK_EVERY_SECONDS)
+
+    def _look(self, homes: Sequence[Homes]) -> None:
+        up = executors(self._spark)
+        lost = any(home.lost(up) for home in homes)
+        with self._changed:
+            if lost and self._group is not None and self._homes is homes:
+                self._broke = True
+                self._spark.sparkContext.cancelJobGroup(self._group)
+
+    def _pause(self, homes: Sequence[Homes], error: Exception) -> None:
+        """Watch on with the next batch; if a host is lost before, Spark notices by itself, only later."""
+        with self._changed:
+            if self._homes is homes:
+                self._homes, self._group = (), None
+        reason = f"{type(error).__name__}: {error}".splitlines()[0]
+        tell("unwatched", f"Hosts are not watched until the next batch. {reason}", logging.WARNING, reason=reason)
