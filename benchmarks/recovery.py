@@ -297,7 +297,8 @@ def recovery(quick: bool) -> list[dict]:
         with tempfile.TemporaryDirectory(prefix="evenkeel-recovery-", ignore_cleanup_errors=True) as directory:
             trial = Trial(Path(directory), method, size_mb * 1_000_000, seed=size_mb)
             with trial.running():
-                found = [trial.lose_a_host() for _ in range(1 if quick else 3)]
+                often = 1 if quick else 5 if size_mb == sizes_mb[-1] else 3
+                found = [trial.lose_a_host() for _ in range(often)]
                 opened = trial.finish()
         losses[method, size_mb] = found
         if method == "ftlb":
