@@ -30,6 +30,16 @@ def test_the_largest_number_that_anything_asks_for_counts():
     assert levels.levels_of([ann, bob, cid], [1, 1, 1], {cid: 2}) == {ann: 1, cid: 2, bob: 1}
 
 
+def test_keys_that_are_as_frequent_as_each_other_do_not_take_turns():
+    hottest, keys, even = ServiceLevels(hottest=4), list(range(6)), [10] * 6
+    assert set(hottest.levels_of(keys, even)) == {0, 1, 2, 3}
+    assert set(hottest.levels_of(keys, even, held={4})) == {0, 1, 2, 3, 4}  # among 1.25 times as many
+    assert set(hottest.levels_of(keys, even, held={5})) == {0, 1, 2, 3}
+    share = ServiceLevels(share=0.2)
+    assert set(share.levels_of(keys, [17, 20, 21, 15, 15, 12])) == {1, 2}
+    assert set(share.levels_of(keys, [17, 20, 21, 15, 15, 12], held={0, 3})) == {0, 1, 2}  # 0.8 of the share
+
+
 def test_keys_are_hashed_as_the_columns_have_them():
     levels = ServiceLevels(keys={7: 1})
     assert levels.levels_of([], [], key_types=[pa.int32()]) == {int(hash_keys(pa.array([7], pa.int32()))[0]): 1}

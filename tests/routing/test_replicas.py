@@ -84,3 +84,15 @@ def test_the_default_backup_is_the_next_channel():
 def test_a_negative_number_is_a_mistake():
     with pytest.raises(InvalidArgumentError, match="negative"):
         with_replicas(RoutingTable.even(2), -1, {}, {})
+
+
+def test_a_key_that_is_of_no_more_account_leaves_its_place_to_others():
+    table = RoutingTable.even(4).with_pins([7], [3])  # where its slot is
+    for batch in range(50):
+        hot = {100 * batch + rank: 1 for rank in range(1, 4)}
+        table = with_replicas(table, 0, hot, {}, max_pins=4)
+        assert table.pin_hashes.tolist() == sorted(hot)
+        assert (table.backups_of_pins.lengths == 1).all()
+    elsewhere = with_replicas(RoutingTable.even(4).with_pins([7], [2]), 0, {}, {})
+    assert (elsewhere.pin_hashes.tolist(), elsewhere.pin_channels.tolist()) == ([7], [2])
+    assert with_replicas(elsewhere, 0, {}, {}) is elsewhere

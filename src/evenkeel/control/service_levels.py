@@ -12,9 +12,12 @@ from evenkeel.errors import InvalidArgumentError, UnknownNameError
 from evenkeel.hashing import hash_keys
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Mapping
+    from collections.abc import Collection, Hashable, Mapping
 
 __all__ = ["ServiceLevels"]
+
+_LEEWAY = 1.25
+"""How much further down than others a key may be that has its backups already: else keys would take turns."""
 
 
 @dataclass(frozen=True)
@@ -30,9 +33,11 @@ class ServiceLevels:
     where
         Backups of the keys that had a tuple with some value in a column: ``{"tier": {"gold": 2}}``.
     hottest, hottest_replicas
-        So many of the most frequent keys, and how many backups they get.
+        So many of the most frequent keys, and how many backups they get. A key that has them keeps them until it is
+        not even among 1.25 times as many.
     share, share_replicas
-        Keys with at least this share of all tuples, and how many backups they get.
+        Keys with at least this share of all tuples, and how many backups they get. A key that has them keeps them until
+        it has less than 0.8 of that share.
     max_pins
         How many entries of their own keys may have in the routing table; the most important keys come first.
     bytes_per_batch
@@ -99,6 +104,7 @@ class ServiceLevels:
         counts: Any,
         noted: Mapping[int, int] | None = None,
         key_types: list[pa.DataType] | None = None,
+        held: Collection[int] = (),
     ) -> dict[int, int]:
         """Give the backups of single keys, the most important first.
 
@@ -110,6 +116,8 @@ class ServiceLevels:
             Keys that had a tuple with a value of ``where``, and their backups.
         key_types
             The types of the key columns, by which keys are hashed.
+        held
+            Keys that have backups of their own.
         """
         found: dict[int, int] = {}
 
@@ -123,9 +131,12 @@ class ServiceLevels:
         total = float(np.sum(counts))
         order = np.argsort(-np.asarray(counts, np.float64), kind="stable")
         for rank, place in enumerate(order.tolist()):
-            hot, heavy = rank < self.hottest, self.share is not None and counts[place] >= self.share * total
+            key = int(hashes[place])
+            leeway = _LEEWAY if key in held else 1.0
+            hot = rank < leeway * self.hottest
+            heavy = self.share is not None and leeway * counts[place] >= self.share * total
             if hot or heavy:
-                ask(int(hashes[place]), max(self.hottest_replicas * hot, self.share_replicas * heavy))
+                ask(key, max(self.hottest_replicas * hot, self.share_replicas * heavy))
         return found
 
     @staticmethod

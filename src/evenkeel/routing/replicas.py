@@ -24,7 +24,8 @@ def with_replicas(
 
     The k-th backup is on the k-th next channel, (home + k) mod N, of those on other hosts than the active copy and the
     backups before it; where there are too few hosts, on any other channel. Backups that are well placed already stay.
-    A key whose number of backups is not its slot's is pinned where it is.
+    A key whose number of backups is not its slot's is pinned where it is, until it is of no more account: a pin that
+    says what its slot says is taken out.
 
     Parameters
     ----------
@@ -52,24 +53,29 @@ def with_replicas(
     """
     if default < 0 or any(wanted < 0 for wanted in levels.values()):
         raise InvalidArgumentError("A number of replicas must not be negative.")
-    kept = ~contains(np.sort(table.split_hashes), table.pin_hashes)
-    named = [key for key, wanted in levels.items() if wanted != default]
-    new = np.setdiff1d(np.array(named, np.int64), np.concatenate([table.pin_hashes, table.split_hashes]))
-    if max_pins is not None and len(new) > (room := max(0, max_pins - int(kept.sum()))):
-        first = [key for key in named if key in set(new.tolist())][:room]
-        new = np.array(sorted(first), np.int64)
-    pins = np.concatenate([table.pin_hashes, new])
-    homes = np.concatenate([table.pin_channels, table.home(new)])
     chosen = _Chooser(table.channels, hosts)
-    had = table.backups(pins).tolist()
-    of_pins = [
-        chosen.backups(home, levels.get(key, default), before)
-        for key, home, before in zip(pins.tolist(), homes.tolist(), had, strict=True)
-    ]
     of_slots = [
         chosen.backups(home, default, before)
         for home, before in zip(table.slot_channels.tolist(), table.backups_of_slots.tolist(), strict=True)
     ]
+
+    def of_keys(keys: np.ndarray, homes: np.ndarray) -> list[list[int]]:
+        each = zip(keys.tolist(), homes.tolist(), table.backups(keys).tolist(), strict=True)
+        return [chosen.backups(home, levels.get(key, default), before) for key, home, before in each]
+
+    slots = (table.pin_hashes % table.slots).tolist()
+    backups = of_keys(table.pin_hashes, table.pin_channels)
+    told_by_slot = np.array([backups[pin] == of_slots[slot] for pin, slot in enumerate(slots)], bool)
+    needed = ~told_by_slot | (table.pin_channels != table.slot_channels[slots])
+    old, old_homes = table.pin_hashes[needed], table.pin_channels[needed]
+    named = [key for key, wanted in levels.items() if wanted != default]
+    new = np.setdiff1d(np.array(named, np.int64), np.concatenate([old, table.split_hashes]))
+    taken = int((~contains(np.sort(table.split_hashes), old)).sum())
+    if max_pins is not None and len(new) > (room := max(0, max_pins - taken)):
+        first = [key for key in named if key in set(new.tolist())][:room]
+        new = np.array(sorted(first), np.int64)
+    pins, homes = np.concatenate([old, new]), np.concatenate([old_homes, table.home(new)])
+    of_pins = of_keys(pins, homes)
     order = np.argsort(pins, kind="stable")
     changed = table.evolve(
         pin_hashes=pins[order],

@@ -161,7 +161,8 @@ class BalancedStage:
             self._noted |= dict(report["levels"])
         slots, keys = _tallies(reports)
         kinds = [self.stage.row_schema.field(name).type for name in self.stage.key_names]
-        wanted = self.levels.levels_of(keys.ids, keys.counts, self._noted, kinds)
+        held = table.pin_hashes[table.backups_of_pins.lengths > self.levels.default]
+        wanted = self.levels.levels_of(keys.ids, keys.counts, self._noted, kinds, set(held.tolist()))
         target = with_replicas(table, self.levels.default, wanted, self.stage.hosts, self.levels.max_pins)
         if target is table:
             return table
