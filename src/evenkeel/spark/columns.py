@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from evenkeel.routing import Ragged, RoutingTable
 
-__all__ = ["ORDER", "with_channel", "with_copies"]
+__all__ = ["ORDER", "only", "with_channel", "with_copies"]
 
 ORDER = "__evenkeel_order"
 """In which order tuples arrived: the same on every copy of their key."""
@@ -32,6 +32,11 @@ def _literal_array(values: Sequence[Any], kind: str = "int") -> str:
     expression for each element.
     """
     return f"from_json('{json.dumps(values, separators=(',', ':'))}', 'array<{kind}>')"
+
+
+def only(frame: DataFrame, names: Sequence[str]) -> DataFrame:
+    """Give these columns of a frame."""
+    return frame.selectExpr(*map(sql_name, names))
 
 
 def with_channel(

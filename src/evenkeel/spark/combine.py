@@ -12,8 +12,10 @@ from evenkeel.hashing import hash_keys
 from evenkeel.operators import NEVER, NO_WATERMARK, Groups, Moment, RowCodec
 from evenkeel.operators.mergeable import sql_name, sql_of_lift
 from evenkeel.operators.split import PART, Merged, MergedColumns, part_columns
+from evenkeel.spark.columns import only
 from evenkeel.spark.times import LATE, TIME, event_times
 from evenkeel.spark.types import spark_type
+from evenkeel.spark.worker import promptly
 from evenkeel.state import second_hash
 
 if TYPE_CHECKING:
@@ -82,7 +84,7 @@ class Combining:
         sql = self._sql()
         if sql is None:
             lift = _Lift(self.operator, self.key_names, self.rows, self.event_time, now)
-            return rows.mapInArrow(lift, spark_type(self.form().rows))
+            return only(rows, self.rows.names).mapInArrow(lift, spark_type(self.form().rows))
         states = self.operator.state_schema(self.rows)
         columns = {name: sql[state] for name, state in zip(part_columns(states), states.names, strict=True)}
         columns[TUPLES] = "count(1)"
@@ -130,7 +132,7 @@ class _Lift:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Give keys and encoded states."""
         waiting: list[pa.RecordBatch] = []
-        for batch in batches:
+        for batch in promptly(batches):
             waiting.append(batch)
             if sum(part.num_rows for part in waiting) >= self.at_once:
                 yield from self._combine(waiting)

@@ -5,6 +5,7 @@ For a session made with ``spark.python.daemon.module`` set to this module's name
 
 from __future__ import annotations
 
+import gc
 import sys
 from importlib import import_module
 
@@ -38,6 +39,8 @@ def warm_up() -> None:
     # A worker whose path changes has all of these read again, which takes long where Spark's own modules are in a zip;
     # those that it needs after all are made again.
     sys.path_importer_cache.clear()
+    gc.collect()
+    gc.freeze()  # No worker is to look for garbage in this, after each of its tasks.
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from evenkeel.spark.homes import HOME, host_name, seat_of
+from evenkeel.spark.worker import promptly
 from evenkeel.state import StateStore
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ class WarmProbe:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Say of each channel whose home row is in ``batches`` whether its state is near."""
-        for batch in batches:
+        for batch in promptly(batches):
             for seat in batch.column(HOME).to_pylist():
                 channel = self.seats[seat_of(seat, len(self.seats))]
                 store = StateStore(self.checkpoint, self.stage, channel, Path(self.directory) / host_name())

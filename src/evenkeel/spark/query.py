@@ -208,6 +208,10 @@ class Query:
                 self._at_work = threading.get_ident()
         if self._at_work is None:
             self._hold()
+        if not self._history:
+            # As Spark does for stateful queries of its own, in the session that each stream has to itself: to plan
+            # again after every exchange takes longer than what is exchanged of a small batch.
+            rows.sparkSession.conf.set("spark.sql.adaptive.enabled", value=False)
         try:
             self._process(rows, batch)
         finally:

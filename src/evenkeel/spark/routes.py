@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from evenkeel.hashing import hash_keys
 from evenkeel.spark.homes import PLACE
+from evenkeel.spark.worker import promptly
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -43,7 +44,7 @@ class Route:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Add the placement values."""
         addresses = np.array(self.addresses, np.int32)
-        for batch in batches:
+        for batch in promptly(batches):
             hashes = hash_keys(*(batch.column(name) for name in self.key_names))
             if self.probe is None:
                 yield batch.append_column(PLACE, pa.array(addresses[self.router.route(hashes)]))

@@ -12,10 +12,9 @@ import pyarrow as pa
 
 from evenkeel.errors import CorruptDataError, IncompatibleCheckpointError, InvalidArgumentError, InvalidPlanError
 from evenkeel.operators import Mergeable
-from evenkeel.operators.mergeable import sql_name
 from evenkeel.routing.replicas import switchable
 from evenkeel.spark.carriage import Carriage, carriage
-from evenkeel.spark.columns import with_channel, with_copies
+from evenkeel.spark.columns import only, with_channel, with_copies
 from evenkeel.spark.combine import Combining, Form
 from evenkeel.spark.homes import PLACE, Homes, executors
 from evenkeel.spark.probe import WarmProbe
@@ -229,7 +228,7 @@ class KeyedStage:
         if moved.sends:
             arriving = arriving.unionByName(old.rows.mapInArrow(task.export, _STATE_DDL), allowMissingColumns=True)
         shuffled = arriving.repartition(table.channels, PLACE)
-        everything = homes.twice.unionByName(shuffled, allowMissingColumns=True)
+        everything = shuffled.unionByName(homes.twice, allowMissingColumns=True)  # in the session of the rows
         output = everything.mapInArrow(task.run, self._output_type(task))
         run = StageRun(output, self.name, batch, attempts, task, self.checkpoint, homes)
         if keep:
@@ -254,10 +253,7 @@ class KeyedStage:
         """Drop null keys, and combine before the shuffle, as asked."""
         if self.null_keys == "drop":
             rows = rows.dropna(subset=list(self.key_names))
-        return rows if combining is None else combining.combine(self._needed(rows), now)
-
-    def _needed(self, rows: DataFrame) -> DataFrame:
-        return rows.selectExpr(*map(sql_name, self.row_schema.names))
+        return rows if combining is None else combining.combine(rows, now)
 
     def _combining(self) -> Combining | None:
         if not self._combines:
@@ -282,7 +278,9 @@ class KeyedStage:
         if self.router is None:
             return with_channel(rows, *how)
         route = Route(self.router, self.key_names, task.addresses, self.probe)
-        return self._needed(rows).mapInArrow(route, spark_type(self.row_schema.append(pa.field(PLACE, pa.int32()))))
+        return only(rows, self.row_schema.names).mapInArrow(
+            route, spark_type(self.row_schema.append(pa.field(PLACE, pa.int32())))
+        )
 
     def _carriage(
         self, before: Placement, table: RoutingTable, versions: Mapping[int, ManifestRef]

@@ -29,6 +29,7 @@ from evenkeel.spark.combine import TUPLES
 from evenkeel.spark.homes import HOME, HOME_ROWS, PLACE, host_name, seat_of
 from evenkeel.spark.loads import levels_asked, loads_of
 from evenkeel.spark.times import LATE, event_times
+from evenkeel.spark.worker import promptly
 from evenkeel.state import (
     Checkpoint,
     Delta,
@@ -137,7 +138,7 @@ class StageTask:
 
     def export(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Send the state that leaves the channels whose home rows are in ``batches``."""
-        for batch in batches:
+        for batch in promptly(batches):
             for seat in batch.column(HOME).to_pylist():
                 channel = self.seats_before[seat_of(seat, len(self.seats_before))]
                 if channel not in self.sends or channel not in self.versions:
@@ -164,7 +165,7 @@ class StageTask:
     def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Import, update, emit and commit one channel."""
         started = time.perf_counter()
-        channel, rows, arrived = self._sort_out(batches)
+        channel, rows, arrived = self._sort_out(promptly(batches))
         try:
             yield from self._process(channel, rows, arrived, started)
         except KeyFailedError as error:
