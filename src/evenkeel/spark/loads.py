@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from evenkeel.routing import RoutingTable
     from evenkeel.state import SlotTotals
 
-__all__ = ["levels_asked", "loads_of"]
+__all__ = ["levels_asked", "loads_of", "row_bytes"]
 
 _NAME = 80  # characters of a key's name that a report has
 _HEAVY_KEYS = 100  # of each channel and batch, reported one by one
@@ -58,6 +58,13 @@ def loads_of(groups: Groups, values: pa.Array, totals: SlotTotals, table: Routin
         "held_bytes": totals.state_bytes[own].tolist(),
         "held_keys": totals.keys[own].tolist(),
     }
+
+
+def row_bytes(rows: pa.Table, totals: SlotTotals) -> float:
+    """Bytes of a row where rows are widest, going by those that came together, or of a state that may move."""
+    widths = [batch.nbytes / batch.num_rows for batch in rows.to_batches() if batch.num_rows]
+    held = int(totals.state_bytes.sum()) / max(1, int(totals.keys.sum()))
+    return max([held, *widths])
 
 
 def levels_asked(groups: Groups, where: Mapping[str, Mapping[Any, int]], table: RoutingTable) -> list[list[int]]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from evenkeel.errors import IncompatibleCheckpointError
 from evenkeel.logs import StageTeller, tell
 from evenkeel.planning import warm_up
+from evenkeel.spark.own_session import OwnSession
 from evenkeel.spark.task import COLD
 from evenkeel.spark.vigil import Vigil
 from evenkeel.state import Lease, StoredFile, clean
@@ -82,6 +83,7 @@ class Query:
         self._last = checkpoint.last_commit()
         self._turn = threading.Condition()
         self._streams = source.isStreaming
+        self._session = OwnSession()
         self._vigil = Vigil(source.sparkSession)
         self._at_work: int | None = None  # the thread of the batch in progress
         self._stopping = self._holds = False
@@ -209,9 +211,7 @@ class Query:
         if self._at_work is None:
             self._hold()
         if not self._history:
-            # As Spark does for stateful queries of its own, in the session that each stream has to itself: to plan
-            # again after every exchange takes longer than what is exchanged of a small batch.
-            rows.sparkSession.conf.set("spark.sql.adaptive.enabled", value=False)
+            self._session.prepare(rows.sparkSession)
         try:
             self._process(rows, batch)
         finally:
@@ -236,6 +236,8 @@ class Query:
         except BaseException:
             self._lease.release()  # Spark ends the query; another may go on from the last commit.
             raise
+        if self._streams:
+            self._session.fit(rows.sparkSession, [report for run in runs for report in run.reports])
         took_ms = 1000 * (time.time() - started)
         self._history.append({"batch": batch, "ms": took_ms, "reports": [run.reports for run in runs]})
         if batch % _KEPT_COMMITS == _KEPT_COMMITS - 1:

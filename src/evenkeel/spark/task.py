@@ -27,7 +27,7 @@ from evenkeel.spark.carriage import targets_of
 from evenkeel.spark.columns import ORDER
 from evenkeel.spark.combine import TUPLES
 from evenkeel.spark.homes import HOME, HOME_ROWS, PLACE, host_name, seat_of
-from evenkeel.spark.loads import levels_asked, loads_of
+from evenkeel.spark.loads import levels_asked, loads_of, row_bytes
 from evenkeel.spark.times import LATE, event_times
 from evenkeel.spark.worker import promptly
 from evenkeel.state import (
@@ -259,6 +259,7 @@ class StageTask:
                 "late": update.late + _sum(active.rows, LATE, missing=0),
                 "results": outputs.num_rows,
                 "newest": int(known_times.max()) if len(known_times) else None,
+                "row_bytes": row_bytes(rows, written.totals),
                 "imported_bytes": moved_bytes,
                 "import_ms": import_ms,
                 "opened": view.opening.how,

@@ -1,0 +1,66 @@
+"""What is set for a stream is set in a session of its own, and only as long as it does no harm."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from evenkeel.operators import Count
+from evenkeel.spark.api import stream
+from spark.engine_helpers import file_stream, write_batches
+
+pytestmark = pytest.mark.spark
+
+LIMIT = "spark.sql.execution.arrow.maxBytesPerBatch"
+NONE = str(2**31 - 1)
+
+
+def _settings(spark) -> dict[str, str]:
+    return {row["key"]: row["value"] for row in spark.sql("SET").collect()}
+
+
+def test_limits_are_lifted_for_narrow_rows_only_and_the_users_session_stays_as_it_is(spark, tmp_path):
+    narrow = pa.table({"word": [str(number) for number in range(400)]})
+    wide = pa.table({"word": [f"{number:04000d}" for number in range(40)]})
+    write_batches(tmp_path / "in", [narrow, narrow, wide, narrow, narrow])
+    before, usual = _settings(spark), spark.conf.get(LIMIT)
+    seen = []
+
+    def sink(results, batch) -> None:
+        own = results.sparkSession.conf
+        seen.append((own.get("spark.sql.adaptive.enabled"), own.get(LIMIT), results.count()))
+
+    query = (
+        stream(file_stream(spark, tmp_path / "in"), key="word")
+        .apply(Count(), channels=2)
+        .start(sink, checkpoint=str(tmp_path / "checkpoint"), local_directory=str(tmp_path / "local"))
+    )
+    query.process_all_available()
+    query.stop()
+    limits = [usual, NONE, NONE, usual, NONE]  # going by the batch before
+    assert seen == [("false", limit, rows) for limit, rows in zip(limits, [400, 400, 40, 400, 400], strict=True)]
+    assert _settings(spark) == before
+
+
+def test_a_limit_that_rows_come_near_stays(spark, tmp_path):
+    table = pa.table({"word": [f"{number:030d}" for number in range(100)]})
+    write_batches(tmp_path / "in", [table, table])
+    seen = []
+
+    def sink(results, batch) -> None:
+        seen.append(results.sparkSession.conf.get(LIMIT))
+        results.collect()
+
+    usual = spark.conf.get(LIMIT)
+    spark.conf.set(LIMIT, "1m")  # 10,000 rows of 100 bytes
+    try:
+        query = (
+            stream(file_stream(spark, tmp_path / "in"), key="word")
+            .apply(Count(), channels=2)
+            .start(sink, checkpoint=str(tmp_path / "checkpoint"), local_directory=str(tmp_path / "local"))
+        )
+        query.process_all_available()
+        query.stop()
+    finally:
+        spark.conf.set(LIMIT, usual)
+    assert seen == ["1m", "1m"]
