@@ -16,15 +16,14 @@ pytestmark = pytest.mark.spark
 
 
 @pytest.mark.parametrize("channels", [1, 2, 7, 64])
-def test_each_placement_value_is_the_smallest_that_spark_hashes_to_its_channel(spark, channels):
+def test_placement_values_are_those_nearest_to_0_that_spark_hashes_to_their_channel(spark, channels):
     values = placement_values(spark, channels)
-    everything = spark.range(max(values) + 1).select(
+    most = max(max(above, -below) for above, below in values)
+    everything = spark.range(-most, most + 1).select(
         F.col("id").cast("int").alias("v"), F.pmod(F.hash(F.col("id").cast("int")), F.lit(channels)).alias("c")
     )
-    first = {}
-    for row in everything.orderBy("v").collect():
-        first.setdefault(row["c"], row["v"])
-    assert values == [first[channel] for channel in range(channels)]
+    hashed = [[row["v"] for row in everything.where(f"c = {channel}").collect()] for channel in range(channels)]
+    assert values == [(min(v for v in all_ if v >= 0), max(v for v in all_ if v < 0)) for all_ in hashed]
 
 
 def words(spark) -> tuple[list[str | None], object]:
@@ -87,7 +86,7 @@ def test_composite_keys_are_hashed_in_the_order_given(spark):
 def test_rows_land_in_the_partition_of_their_channel(spark):
     values, frame = words(spark)
     table = some_table()
-    addresses = placement_values(spark, 5)
+    addresses = [above for above, _ in placement_values(spark, 5)]
     placed = with_channel(frame, ["word"], table, "place", addresses).repartition(5, "place")
     rows = placed.select("place", F.spark_partition_id().alias("partition")).toArrow()
     assert rows.num_rows == len(values)

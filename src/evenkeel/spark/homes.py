@@ -86,9 +86,9 @@ class Homes:
     Parameters
     ----------
     rows
-        The cached home rows: placement value and number of each seat; see :func:`seat_of`.
-    places
-        The placement value of each seat.
+        The cached home rows: mark and number of each seat; see :func:`seat_of`.
+    places, marks
+        The placement value of each seat, for rows that go there, and for home rows, which is below 0.
     seats
         The host of each seat, when it was made.
     channels
@@ -99,6 +99,7 @@ class Homes:
 
     rows: DataFrame
     places: tuple[int, ...]
+    marks: tuple[int, ...]
     seats: tuple[str, ...]
     channels: tuple[int, ...]
     executors: frozenset[str]
@@ -110,13 +111,13 @@ class Homes:
         from pyspark import StorageLevel
 
         up = executors(spark)
-        places = placement_values(spark, len(loads))
+        places, marks = zip(*placement_values(spark, len(loads)), strict=True)
         made: list[tuple[int, DataFrame, tuple[str, ...]]] = []
         while len(made) < _ATTEMPTS and (not made or made[-1][0] > 1):
             # Spark knows what is cached by its content: rows made again must differ, or they share a cache and its end.
             first = len(places) * next(_formed)
             seats_made = pa.array(range(first, first + len(places)), pa.int32())
-            table = pa.table({PLACE: pa.array(places, pa.int32()), HOME: seats_made})
+            table = pa.table({PLACE: pa.array(marks, pa.int32()), HOME: seats_made})
             rows = spark.createDataFrame(table).repartition(len(places), PLACE).persist(StorageLevel.MEMORY_AND_DISK)
             seats = _seats(rows)  # The first to read them caches them, where Spark finds room: evenly, as a rule.
             made.append((_difference(seats, _hosts(spark)), rows, seats))
@@ -124,7 +125,7 @@ class Homes:
         for _, rows, _ in made[1:]:
             rows.unpersist()
         _, rows, seats = made[0]
-        return cls(rows, tuple(places), seats, tuple(seat_channels(seats, before, loads)), up)
+        return cls(rows, places, marks, seats, tuple(seat_channels(seats, before, loads)), up)
 
     def seated(self, loads: Sequence[float]) -> Homes:
         """Give the same seats with the channels seated anew, by these loads."""
@@ -145,13 +146,14 @@ class Homes:
 
     @property
     def twice(self) -> DataFrame:
-        """The home rows as a stage unites them with its own.
+        """The marks of the home rows, as a stage unites them with its own.
 
         Spark asks all parents of a union where a task should run, and where they disagree the majority decides:
         shuffled rows have one vote for each host that sent many of them.
         """
         if "twice" not in self._made:
-            self._made["twice"] = self.rows.unionByName(self.rows)
+            marks = self.rows.select(PLACE)
+            self._made["twice"] = marks.unionByName(marks)
         return self._made["twice"]
 
     @property

@@ -11,14 +11,14 @@ if TYPE_CHECKING:
 
 __all__ = ["placement_values"]
 
-_found: dict[int, list[int]] = {}
+_found: dict[int, list[tuple[int, int]]] = {}
 
 
-def placement_values(spark: SparkSession, channels: int) -> list[int]:
-    """For each channel c, the smallest int s with ``pmod(hash(s), channels) == c``, by Spark's own ``hash``.
+def placement_values(spark: SparkSession, channels: int) -> list[tuple[int, int]]:
+    """For each channel c, the two ints s nearest to 0, not below and below, with ``pmod(hash(s), channels) == c``.
 
-    ``repartition(channels, s)`` puts a row into partition ``pmod(hash(s), channels)``, so a row that carries channel
-    c's value lands in partition c. O(channels · log channels) candidates, one small job.
+    ``repartition(channels, s)`` puts a row into partition ``pmod(hash(s), channels)``, by Spark's own ``hash``, so a
+    row that carries one of channel c's values lands in partition c. O(channels · log channels) candidates, one job.
     """
     from pyspark.sql import functions as F
 
@@ -26,17 +26,16 @@ def placement_values(spark: SparkSession, channels: int) -> list[int]:
         return _found[channels]
     candidates = 16 * channels
     while True:
-        place = F.pmod(F.hash(F.col("value")), F.lit(channels))
         rows = (
-            spark.range(candidates)
-            .select(F.col("id").cast("int").alias("value"))
-            .groupBy(place.alias("channel"))
-            .agg(F.min("value").alias("value"))
+            spark.range(-candidates, candidates)
+            .selectExpr(f"pmod(hash(int(id)), {channels}) AS channel", "int(id) AS value")
+            .groupBy("channel")
+            .agg(F.expr("min(value) FILTER (WHERE value >= 0)"), F.expr("max(value) FILTER (WHERE value < 0)"))
             .collect()
         )
-        if len(rows) == channels:
-            _found[channels] = [row["value"] for row in sorted(rows)]
-            return _found[channels]
+        found = [(above, below) for _, above, below in sorted(rows) if above is not None and below is not None]
+        if len(found) == channels:
+            return _found.setdefault(channels, found)
         candidates *= 2
         if candidates >= 2**31:
             raise EvenkeelError(f"No placement values were found for {channels} channels.")

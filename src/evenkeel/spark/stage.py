@@ -209,6 +209,7 @@ class KeyedStage:
             table=table,
             router=self.router,
             addresses=homes.addresses,
+            marks=homes.marks,
             seats=homes.channels,
             seats_before=old.channels,
             versions=dict(versions),

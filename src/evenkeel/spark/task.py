@@ -78,8 +78,8 @@ class StageTask:
         The micro-batch, when it is processed, and how the names of its attempts start.
     table, router
         Where keys are in this batch: by the table, or by a router.
-    addresses
-        The placement value of each channel.
+    addresses, marks
+        The placement value of each channel, and of each seat's home row, which is below 0.
     seats, seats_before
         The channel that sits in each home, now and for what leaves.
     versions
@@ -119,6 +119,7 @@ class StageTask:
     table: RoutingTable
     router: Router | None
     addresses: tuple[int, ...]
+    marks: tuple[int, ...]
     seats: tuple[int, ...]
     seats_before: tuple[int, ...]
     versions: Mapping[int, ManifestRef]
@@ -196,8 +197,8 @@ class StageTask:
         tuples: list[pa.RecordBatch] = []
         arrived: list[pa.RecordBatch] = []
         for batch in batches:
-            others = batch.column(HOME).is_valid()
-            homes += batch.column(HOME).drop_null().to_pylist()
+            others = pc.less(batch.column(PLACE), 0)
+            homes += batch.column(PLACE).filter(others).to_pylist()
             if STATE_COLUMNS["slot"] in batch.schema.names:  # only where the table changed
                 is_state = batch.column(STATE_COLUMNS["slot"]).is_valid()
                 moved = batch.filter(is_state)
@@ -213,7 +214,7 @@ class StageTask:
                 "version or these settings of Spark do not keep a union partition-aware; nothing is committed.",
                 homes=homes,
             )
-        channel = self.seats[seat_of(homes[0], len(self.seats))]
+        channel = self.seats[self.marks.index(homes[0])]
         if not tuples:
             return channel, self.row_schema.empty_table(), arrived
         rows = pa.Table.from_batches(tuples)
@@ -274,9 +275,8 @@ class StageTask:
             return
         told = pa.field(REPORT, pa.string())
         yield from outputs.append_column(told, pa.nulls(outputs.num_rows, told.type)).to_batches()
-        last = [pa.nulls(1, kind) for kind in outputs.schema.types]
-        line = json.dumps(ref.to_json())
-        yield pa.RecordBatch.from_arrays([*last, pa.array([line])], schema=outputs.schema.append(told))
+        last = [*(pa.nulls(1, kind) for kind in outputs.schema.types), pa.array([json.dumps(ref.to_json())])]
+        yield pa.RecordBatch.from_arrays(last, schema=outputs.schema.append(told))
 
     def _by_role(self, rows: pa.Table, channel: int) -> tuple[Groups, Groups | None]:
         """Group the tuples of keys that are active here, and those of keys of which this is a backup, if any can be."""
