@@ -60,7 +60,8 @@ def as_sink(sink: Sink) -> WriteBatch:
     sink
         A path: Parquet files below it, one folder ``batch=…`` per batch. ``"console"``: the first rows of each batch
         are printed. ``"memory"``: all results are kept on the driver, in the query's ``sink``. Or a function of the
-        results and the batch's number, which must leave the same however often it is called for one batch. One that
+        results, which belong to the session that a stream has to itself, as in ``foreachBatch``, and the batch's
+        number; it must leave the same however often it is called for one batch. One that
         reads all results exactly once may have an attribute ``reads_once = True``: they are not cached then. One that
         replaces what it wrote for the same batch before may have ``overwrites = True``: when a host is lost, it may be
         called with a part of the results first, and a query with replicas goes on sooner.
