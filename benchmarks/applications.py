@@ -281,7 +281,7 @@ def _beside_state(name: str, operator, kind: str, rows: int, keys: int, *, timed
     """Time both: a small batch to warm up, and two more.
 
     That takes it minutes. The last counts, where most keys are known already, as in a query that runs on. Ours gets the
-    same batches and ten more, of which the last six count, in a second round, since it takes a while until a JVM is
+    same batches and ten more, of which the last six count, in a fourth round, since it takes a while until a JVM is
     warm. So do Python workers that get the columns that are needed (``timed``: event times too) and do nothing: what
     Spark alone takes.
     """
@@ -292,7 +292,7 @@ def _beside_state(name: str, operator, kind: str, rows: int, keys: int, *, timed
     for table in tables[:3]:
         theirs.add(table)
     with session(2, 2) as spark:
-        for _ in range(2):
+        for _ in range(4):
             needed = mine.stream(spark).select("word", "value", *(["ts"] if timed else []))
             bare = median(run_native(carried(needed, "word"), mine.fresh("carried"), "append")[-6:])
             ours = trigger_ms(run_ours(_applied(operator, timed=timed)(mine.stream(spark)), mine))[-6:]

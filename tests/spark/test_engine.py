@@ -363,3 +363,10 @@ def test_the_users_session_is_left_as_it_was(spark, tmp_path, place):
     query.stop()
     assert (dict(spark.sparkContext.getConf().getAll()), spark.conf.getAll) == before
     assert np.all([not table.isTemporary for table in spark.catalog.listTables()])
+
+
+def test_a_relative_local_directory_is_one_of_the_driver(spark, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = spark.createDataFrame(pa.table({"word": ["a", "b"]}))
+    stream(rows, key="word").apply(Count()).start("memory", checkpoint="checkpoint", local_directory="local")
+    assert any((tmp_path / "local").iterdir())

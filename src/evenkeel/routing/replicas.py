@@ -75,7 +75,7 @@ def with_replicas(
         first = [key for key in named if key in set(new.tolist())][:room]
         new = np.array(sorted(first), np.int64)
     pins, homes = np.concatenate([old, new]), np.concatenate([old_homes, table.home(new)])
-    of_pins = of_keys(pins, homes)
+    of_pins = [backups[pin] for pin in np.flatnonzero(needed)] + of_keys(new, table.home(new))
     order = np.argsort(pins, kind="stable")
     changed = table.evolve(
         pin_hashes=pins[order],

@@ -247,13 +247,14 @@ class Flow:
         trigger
             As for Spark's ``DataStreamWriter.trigger``, such as ``{"availableNow": True}``.
         local_directory
-            Where each host keeps working copies of its channels' state; its temporary directory by default.
+            Where each host keeps working copies of its channels' state: one path for all, from the driver's working
+            directory if it is relative; the temporary directory by default.
         job
             Name of the job; a checkpoint belongs to one.
         """
         if not self.steps:
             raise InvalidArgumentError("There is no stage to run; call apply(…) first.")
-        local = local_directory or str(Path(tempfile.gettempdir()) / f"evenkeel-{os.getuid()}")
+        local = str(Path(local_directory or Path(tempfile.gettempdir()) / f"evenkeel-{os.getuid()}").absolute())
         stages = self._stages(local)  # complains about mistakes before anything is written
         write = as_sink(sink)
         filesystem, path = _filesystem(checkpoint)

@@ -171,7 +171,9 @@ class BalancedStage:
         following = schedule.table(1)
         copies = int((table.diff(following).actions == Action.COPY).sum())
         left = schedule.state_bytes - int(schedule.step_bytes[0])
-        reasons = [f"{copies} backups of slots and keys are made: {int(schedule.step_bytes[0]):,} bytes."]
+        reasons = ["Entries of slots and keys that are of no more account are taken out; nothing is copied."]
+        if copies:
+            reasons = [f"{copies} backups of slots and keys are made: {int(schedule.step_bytes[0]):,} bytes."]
         reasons += [f"{left:,} bytes are left for later batches."] if left else []
         hosts, needed = len(set(self.stage.hosts.values())), self.levels.highest + 1
         if hosts < needed:
