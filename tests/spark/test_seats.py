@@ -86,11 +86,11 @@ def test_no_load_is_even():
     ],
 )
 def test_homes_are_lost_with_the_last_executor_of_a_host(up, lost):
-    homes = Homes(None, (0, 1), ("a", "b"), (0, 1), frozenset({"driver:1", "a:1", "a:2", "b:1"}))
+    homes = Homes(None, (0, 1), (-1, -2), ("a", "b"), (0, 1), frozenset({"driver:1", "a:1", "a:2", "b:1"}))
     assert homes.lost(frozenset(up)) == lost
 
 
 def test_where_spark_calls_hosts_otherwise_any_executor_that_leaves_counts():
-    homes = Homes(None, (0, 1), ("a.example", "b.example"), (0, 1), frozenset({"10.0.0.1:1", "10.0.0.2:1"}))
+    homes = Homes(None, (0, 1), (-1, -2), ("a.example", "b.example"), (0, 1), frozenset({"10.0.0.1:1", "10.0.0.2:1"}))
     assert not homes.lost(frozenset({"10.0.0.1:1", "10.0.0.2:1", "10.0.0.3:1"}))
     assert homes.lost(frozenset({"10.0.0.1:1"}))
