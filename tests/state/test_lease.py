@@ -69,7 +69,23 @@ def test_renewing_keeps_a_lease_alive(files):
 
 def test_the_same_owner_may_start_again(files):
     lease(files, "first").acquire(now=0)
-    lease(files, "first").acquire(now=1).renew(now=2)
+    lease(files, "first").acquire(now=1).renew(now=31)
+
+
+def test_a_lease_is_written_six_times_within_its_timeout_at_most(files):
+    first = lease(files, "first").acquire(now=0)
+    written = []
+    for now in range(121):
+        first.renew(now)
+        written += [path for path in files.list("lease") if path not in written]
+    assert len(written) == 1 + 12
+
+
+def test_a_lease_that_was_given_up_is_not_renewed(files):
+    first = lease(files, "first").acquire(now=0)
+    first.release()
+    with pytest.raises(CheckpointInUseError):
+        first.renew(now=1)
 
 
 def test_a_lease_that_was_cut_short_while_written_is_not_one(files):

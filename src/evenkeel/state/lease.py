@@ -7,6 +7,7 @@ writer has not looked yet, and may be ignored.
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from dataclasses import dataclass
@@ -56,6 +57,7 @@ class Lease:
     pid: int
     timeout_seconds: float = 60.0
     renewals: int = 0
+    renewed: float = -math.inf
 
     def acquire(self, now: float) -> Lease:
         """Take the lease at the time ``now`` (seconds), or raise :class:`CheckpointInUseError`."""
@@ -74,7 +76,12 @@ class Lease:
         return self
 
     def renew(self, now: float) -> None:
-        """Say that the holder is alive; raise :class:`CheckpointInUseError` if the lease was taken over meanwhile."""
+        """Say that the holder is alive; raise :class:`CheckpointInUseError` if the lease was taken over meanwhile.
+
+        Not more often than six times within the timeout: before that, nobody takes it over.
+        """
+        if 0 <= now - self.renewed < self.timeout_seconds / 6:
+            return
         if not any(match and match[1] == self.owner for match in map(_LEASE.fullmatch, self.files.list("lease"))):
             raise CheckpointInUseError(
                 f"The lease of {self.owner} on {self.files.base} is gone: it was not renewed for more than "
@@ -85,6 +92,7 @@ class Lease:
 
     def release(self) -> None:
         """Give the lease up."""
+        self.renewed = -math.inf
         for path in self.files.list("lease"):
             match = _LEASE.fullmatch(path)
             if match and match[1] == self.owner:
@@ -96,7 +104,7 @@ class Lease:
     def _write(self, now: float) -> None:
         """Put down the new lease before the old one goes, so that there is always a whole one."""
         old = self._path()
-        self.renewals += 1
+        self.renewals, self.renewed = self.renewals + 1, now
         body = {"owner": self.owner, "host": self.host, "pid": self.pid, "heartbeat": now}
         self.files.write_document(self._path(), "lease", body)
         self.files.delete(old)
