@@ -122,13 +122,25 @@ def test_ctrl_c_waits_for_the_batch_and_a_second_run_goes_on(spark, folder):
     assert totals() == {word: (counts[word], sums[word]) for word in counts}
 
 
-def test_a_signal_that_ends_spark_as_well_is_told_in_a_line_and_a_second_run_goes_on(spark, folder):
+def end_all(pid: int) -> None:
+    os.killpg(pid, signal.SIGTERM)
+
+
+def kill_java(pid: int) -> None:
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    (java,) = [int(child) for child in children if Path(f"/proc/{child}/comm").read_text().strip() == "java"]
+    os.kill(java, signal.SIGKILL)
+
+
+@pytest.mark.parametrize("send", [end_all, kill_java])
+def test_a_signal_that_ends_spark_as_well_is_told_in_a_line_and_a_second_run_goes_on(spark, folder, send):
     tables = [zipf_words(200, 20, seed) for seed in range(3)]
     write_batches(folder / "in", tables)
-    code, _, told = signalled(job_file(folder, FILES), lambda pid: os.killpg(pid, signal.SIGTERM))
+    code, _, told = signalled(job_file(folder, FILES), send)
     assert code == 2, told[-3000:]
     assert re.search("^error: (Spark|The query failed)", told, re.MULTILINE)
     assert "evenkeel/cli" not in told  # no traceback of ours
+    assert "while sending command" not in told  # nor of Py4J, which logs what it raises
     assert list(Path("checkpoint/lease").iterdir()) == []
     done = len(list(Path("checkpoint/commits").iterdir()))
     assert 1 <= done < 3

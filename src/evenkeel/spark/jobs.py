@@ -127,6 +127,8 @@ def _unless_java_ends() -> Iterator[None]:
     from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untyped]
     from pyspark.errors import PySparkException
 
+    root = logging.getLogger()
+    root.addFilter(_not_of_py4j)
     try:
         yield
     except (PySparkException, Py4JJavaError) as error:
@@ -136,6 +138,13 @@ def _unless_java_ends() -> Iterator[None]:
             "Spark's Java process has ended, and the batch in progress with it. All that was committed is kept: run "
             "the job again, and it goes on from there."
         ) from error
+    finally:
+        root.removeFilter(_not_of_py4j)
+
+
+def _not_of_py4j(record: logging.LogRecord) -> bool:
+    """Keep out what Py4J logs, at the root and with a traceback of all its callers, before it raises the same."""
+    return record.msg != "Exception while sending command."
 
 
 def _raise_failure(query: Query) -> None:
