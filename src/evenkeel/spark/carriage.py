@@ -28,7 +28,9 @@ class Carriage:
 
 
 def carriage(before: RoutingTable, after: RoutingTable) -> Carriage:
-    """Give what happens to state when ``after`` replaces ``before``. O(slots + listed keys)."""
+    """Give what happens to state when ``after`` replaces ``before``. O(slots + listed keys), if it is another table."""
+    if before is after:
+        return Carriage()
     moves = before.diff(after)
     listed = union(before.pin_hashes, before.split_hashes, after.pin_hashes, after.split_hashes)
     spare = (listed % before.slots, listed)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from evenkeel.routing import Ragged, RoutingTable
 
-__all__ = ["ORDER", "only", "with_channel", "with_copies"]
+__all__ = ["ORDER", "with_channel", "with_copies"]
 
 ORDER = "__evenkeel_order"
 """In which order tuples arrived: the same on every copy of their key."""
@@ -34,18 +34,13 @@ def _literal_array(values: Sequence[Any], kind: str = "int") -> str:
     return f"from_json('{json.dumps(values, separators=(',', ':'))}', 'array<{kind}>')"
 
 
-def only(frame: DataFrame, names: Sequence[str]) -> DataFrame:
-    """Give these columns of a frame."""
-    return frame.selectExpr(*map(sql_name, names))
-
-
 def with_channel(
     frame: DataFrame,
     keys: Sequence[str],
     table: RoutingTable,
     column: str = "channel",
     addresses: Sequence[int] | None = None,
-    names: Sequence[str] | None = None,
+    kept: Sequence[str] | None = None,
 ) -> DataFrame:
     """Add the channel of each row as ``column``, or its address: its slot's, or that of its key's own entry.
 
@@ -60,11 +55,11 @@ def with_channel(
         The rows, what they are grouped by, where keys are, and what to call what is added.
     addresses
         Of each channel, if not its number.
-    names
-        The columns of ``frame`` to keep; all by default.
+    kept
+        The columns of ``frame`` to keep, in SQL; all by default.
     """
     address = np.arange(table.channels) if addresses is None else np.array(addresses)
-    kept = map(sql_name, frame.columns if names is None else names)
+    kept = list(map(sql_name, frame.columns)) if kept is None else kept
     key_hash = _hash_of(keys)
     slots = _literal_array(address[table.slot_channels].tolist())
     place = f"get({slots}, int(pmod({key_hash}, {table.slots}L)))"
@@ -83,7 +78,7 @@ def with_copies(
     table: RoutingTable,
     column: str,
     addresses: Sequence[int],
-    names: Sequence[str],
+    kept: Sequence[str],
     *,
     order: bool,
 ) -> DataFrame:
@@ -93,13 +88,12 @@ def with_copies(
 
     Parameters
     ----------
-    frame, keys, table, column, addresses, names
+    frame, keys, table, column, addresses, kept
         As for :func:`with_channel`.
     order
         Whether to add the order of arrival.
     """
     address = np.array(addresses)
-    kept = [sql_name(name) for name in names]
     key_hash = _hash_of(keys)
 
     def holders(active: NDArray[np.int32], backups: Ragged) -> list[list[int]]:
@@ -108,7 +102,7 @@ def with_copies(
 
     if order:
         frame = frame.selectExpr(*kept, f"monotonically_increasing_id() AS {ORDER}")
-        kept.append(ORDER)
+        kept = list(map(sql_name, frame.columns))
     of_slots = _literal_array(holders(table.slot_channels, table.backups_of_slots), "array<int>")
     places = f"get({of_slots}, int(pmod({key_hash}, {table.slots}L)))"
     if len(table.pin_hashes):

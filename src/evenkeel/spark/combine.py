@@ -12,7 +12,6 @@ from evenkeel.hashing import hash_keys
 from evenkeel.operators import NEVER, NO_WATERMARK, Groups, Moment, RowCodec
 from evenkeel.operators.mergeable import sql_name, sql_of_lift
 from evenkeel.operators.split import PART, Merged, MergedColumns, part_columns
-from evenkeel.spark.columns import only
 from evenkeel.spark.times import LATE, TIME, event_times
 from evenkeel.spark.types import spark_type
 from evenkeel.spark.worker import promptly
@@ -77,14 +76,16 @@ class Combining:
         time = None if self.event_time is None else _NEWEST
         return Form(MergedColumns(self.operator, self.rows), pa.schema([*keys, *columns]), time)
 
-    def combine(self, rows: DataFrame, now: Moment) -> DataFrame:
-        """Give partial states instead of tuples."""
+    def combine(self, rows: DataFrame, now: Moment) -> tuple[DataFrame, list[str]]:
+        """Give partial states instead of tuples, and what to select of them: a step less than to do so here."""
         from pyspark.sql import functions as F
 
         sql = self._sql()
         if sql is None:
             lift = _Lift(self.operator, self.key_names, self.rows, self.event_time, now)
-            return only(rows, self.rows.names).mapInArrow(lift, spark_type(self.form().rows))
+            parts = self.form().rows
+            lifted = rows.selectExpr(*map(sql_name, self.rows.names)).mapInArrow(lift, spark_type(parts))
+            return lifted, list(map(sql_name, parts.names))
         states = self.operator.state_schema(self.rows)
         columns = {name: sql[state] for name, state in zip(part_columns(states), states.names, strict=True)}
         columns[TUPLES] = "count(1)"
@@ -92,7 +93,7 @@ class Combining:
             columns[_NEWEST] = f"max({sql_name(self.event_time)})"
         found = F.expr(f"struct({', '.join(f'{text} AS {name}' for name, text in columns.items())}) AS {PART}")
         keys = [sql_name(name) for name in self.key_names]
-        return rows.groupBy(*keys).agg(found).selectExpr(*keys, f"{PART}.*")
+        return rows.groupBy(*keys).agg(found), [*keys, f"{PART}.*"]
 
     def _sql(self) -> dict[str, str] | None:
         """The lift in SQL, where there is one, and Spark takes the same keys for equal as we do."""

@@ -12,9 +12,10 @@ import pyarrow as pa
 
 from evenkeel.errors import CorruptDataError, IncompatibleCheckpointError, InvalidArgumentError, InvalidPlanError
 from evenkeel.operators import Mergeable
+from evenkeel.operators.mergeable import sql_name
 from evenkeel.routing.replicas import switchable
 from evenkeel.spark.carriage import Carriage, carriage
-from evenkeel.spark.columns import only, with_channel, with_copies
+from evenkeel.spark.columns import with_channel, with_copies
 from evenkeel.spark.combine import Combining, Form
 from evenkeel.spark.homes import PLACE, Homes, executors
 from evenkeel.spark.probe import WarmProbe
@@ -225,7 +226,7 @@ class KeyedStage:
             gives_up_quietly=overwritten,
             reports=keep,
         )
-        arriving = self._routed(self._prepared(rows, combining, now), task)
+        arriving = self._routed(rows, combining, task)
         if moved.sends:
             arriving = arriving.unionByName(old.rows.mapInArrow(task.export, _STATE_DDL), allowMissingColumns=True)
         shuffled = arriving.repartition(table.channels, PLACE)
@@ -250,12 +251,6 @@ class KeyedStage:
             self._leave([homes for homes in self._left if len(homes.places) == len(self._homes.places)])
         return cold
 
-    def _prepared(self, rows: DataFrame, combining: Combining | None, now: Moment) -> DataFrame:
-        """Drop null keys, and combine before the shuffle, as asked."""
-        if self.null_keys == "drop":
-            rows = rows.dropna(subset=list(self.key_names))
-        return rows if combining is None else combining.combine(rows, now)
-
     def _combining(self) -> Combining | None:
         if not self._combines:
             return None
@@ -271,17 +266,21 @@ class KeyedStage:
             else:
                 self._combines = rows >= max(_PAYS_FROM * keys, _MANY)
 
-    def _routed(self, rows: DataFrame, task: StageTask) -> DataFrame:
-        """Keep the columns that the task needs of the rows, and add where each goes."""
-        how = (self.key_names, task.table, PLACE, task.addresses, task.row_schema.names)
+    def _routed(self, rows: DataFrame, combining: Combining | None, task: StageTask) -> DataFrame:
+        """Drop null keys and combine, as asked, keep the columns that the task needs, and add where each row goes."""
+        if self.null_keys == "drop":
+            rows = rows.dropna(subset=list(self.key_names))
+        kept = list(map(sql_name, task.row_schema.names))
+        if combining is not None:
+            rows, kept = combining.combine(rows, task.now)
+        how = (self.key_names, task.table, PLACE, task.addresses, kept)
         if task.table.has_backups:
             return with_copies(rows, *how, order=task.ordered)
         if self.router is None:
             return with_channel(rows, *how)
         route = Route(self.router, self.key_names, task.addresses, self.probe)
-        return only(rows, self.row_schema.names).mapInArrow(
-            route, spark_type(self.row_schema.append(pa.field(PLACE, pa.int32())))
-        )
+        placed = spark_type(task.row_schema.append(pa.field(PLACE, pa.int32())))
+        return rows.selectExpr(*kept).mapInArrow(route, placed)
 
     def _carriage(
         self, before: Placement, table: RoutingTable, versions: Mapping[int, ManifestRef]
