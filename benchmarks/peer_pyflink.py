@@ -1,7 +1,7 @@
 """Count and sum per word in PyFlink; run with the Python of its own environment, prints one line of JSON.
 
 ``python peer_pyflink.py FEW MANY CHECKPOINT sql|python``: two folders of CSV files (the Parquet format is not on
-PyPI). Each job runs over the few rows to warm up, then over the few and the many; what the many take longer excludes
+PyPI). Each job runs over the many rows to warm up, then over the few and the many; what the many take longer excludes
 start-up. One task slot, checkpoints every ten seconds, results to a sink that discards them. ``sql`` is Flink's own
 aggregate in mini-batches, without any Python in it; ``python`` keeps the state in a ``KeyedProcessFunction``, with
 bundles and a state cache that hold all of it.
@@ -95,10 +95,10 @@ def python(folder: str, checkpoint: str) -> None:
 
 
 def main(few: str, many: str, checkpoint: str, way: str) -> None:
-    """Run one way over the few rows twice and over the many."""
+    """Run one way over the many rows, the few, and the many again."""
     job = {"sql": sql, "python": python}[way]
     took = []
-    for folder in (few, few, many):
+    for folder in (many, few, many):
         started = time.perf_counter()
         job(folder, checkpoint)
         took.append(time.perf_counter() - started)

@@ -46,10 +46,11 @@ def session(cores: int, partitions: int, memory: str = "6g"):
 class Workplace:
     """A folder with a few files per micro-batch, one for each core by default, and room for checkpoints."""
 
-    def __init__(self, files: int = 2) -> None:
-        self.path = Path(tempfile.mkdtemp(prefix="evenkeel-benchmark-"))
+    def __init__(self, files: int = 2, path: str | None = None) -> None:
+        """Make one, or work in the folder of another."""
+        self.path = Path(path or tempfile.mkdtemp(prefix="evenkeel-benchmark-"))
         self.files, self.batches = files, 0
-        (self.path / "in").mkdir()
+        (self.path / "in").mkdir(exist_ok=True)
 
     def add(self, table: pa.Table) -> None:
         """Add the input of one more batch."""
