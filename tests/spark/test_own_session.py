@@ -12,6 +12,7 @@ from spark.engine_helpers import file_stream, write_batches
 pytestmark = pytest.mark.spark
 
 LIMIT = "spark.sql.execution.arrow.maxBytesPerBatch"
+PARTITIONS = "spark.sql.shuffle.partitions"
 NONE = str(2**31 - 1)
 
 
@@ -64,3 +65,28 @@ def test_a_limit_that_rows_come_near_stays(spark, tmp_path):
     finally:
         spark.conf.set(LIMIT, usual)
     assert seen == ["1m", "1m"]
+
+
+@pytest.mark.parametrize("chosen", [None, "7"])
+def test_exchanges_have_as_many_tasks_as_run_at_once_unless_the_user_chose_a_number(spark, tmp_path, chosen):
+    users, seen = spark.newSession(), []
+    users.conf.unset(PARTITIONS)
+    if chosen is not None:
+        users.conf.set(PARTITIONS, chosen)
+    table = pa.table({"word": ["a", "b", "a"]})
+
+    def sink(results, batch) -> None:
+        seen.append(results.sparkSession.conf.get(PARTITIONS))
+        results.collect()
+
+    for start in range(2):  # a query that goes on has the number of its checkpoint from Spark at first
+        write_batches(tmp_path / "in", [table] * (start + 1))
+        query = (
+            stream(file_stream(users, tmp_path / "in"), key="word")
+            .apply(Count(), channels=2)
+            .start(sink, checkpoint=str(tmp_path / "checkpoint"), local_directory=str(tmp_path / "local"))
+        )
+        query.process_all_available()
+        query.stop()
+    assert seen == [chosen or str(spark.sparkContext.defaultParallelism)] * 2
+    assert users.conf.get(PARTITIONS) == (chosen or "200")

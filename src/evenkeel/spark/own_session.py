@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["OwnSession"]
 
 _ADAPTIVE = "spark.sql.adaptive.enabled"
+_PARTITIONS = "spark.sql.shuffle.partitions"
 _MOST_BYTES, _MOST_ROWS = (f"spark.sql.execution.arrow.max{what}PerBatch" for what in ("Bytes", "Records"))
 _NO_LIMIT = 2**31 - 1
 _LEEWAY = 4
@@ -30,15 +31,19 @@ class OwnSession:
     """Bytes of a row up to which that limit is out of reach; below 0 nothing is known yet."""
     _lifted: bool = False
 
-    def prepare(self, session: SparkSession) -> None:
-        """Set what holds for all batches.
+    def prepare(self, session: SparkSession, users: SparkSession) -> None:
+        """Set what holds for all batches, where the user's own session does not say otherwise.
 
         Spark turns adaptive execution off for stateful queries of its own, too: to plan again after each exchange takes
-        longer than what is exchanged of a small batch.
+        longer than what is exchanged of a small batch. Without it, nothing makes few tasks of the 200 that Spark has
+        for an exchange if nobody chose another number: so there are as many as run at once.
         """
         from pyspark.errors import PySparkException
 
         session.conf.set(_ADAPTIVE, value=False)
+        settings: Any = users._jsparkSession  # noqa: SLF001 - only there it is known what somebody has set
+        if not settings.sessionState().conf().contains(_PARTITIONS):
+            session.conf.set(_PARTITIONS, session.sparkContext.defaultParallelism)
         with suppress(PySparkException):  # an older Spark has no such limit
             self._usual = session.conf.get(_MOST_BYTES)
             rows = int(session.conf.get(_MOST_ROWS) or 0)

@@ -211,7 +211,7 @@ class Query:
         if self._at_work is None:
             self._hold()
         if not self._history:
-            self._session.prepare(rows.sparkSession)
+            self._session.prepare(rows.sparkSession, self._stages[0].stage.spark)
         try:
             self._process(rows, batch)
         finally:

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from evenkeel.hashing import hash_keys
-from evenkeel.spark.homes import PLACE
+from evenkeel.spark.parcels import packed
 from evenkeel.spark.worker import promptly
 
 if TYPE_CHECKING:
@@ -17,19 +17,25 @@ if TYPE_CHECKING:
 
     from evenkeel.routing import Router
 
-__all__ = ["Route"]
+__all__ = ["ROWS", "Route"]
+
+
+ROWS = "__evenkeel_rows"
+"""The column of parcels with tuples."""
+_AT_ONCE = 4 << 20
+"""How many bytes of tuples are routed and packed at once, about."""
 
 
 @dataclass(frozen=True)
 class Route:
-    """Give each tuple a channel; every task is a source of its own, with a router that starts afresh.
+    """Send each tuple to a channel; every task is a source of its own, with a router that starts afresh.
 
     Parameters
     ----------
     router
         Chooses the channels.
-    key_names
-        The key columns.
+    key_names, row_schema
+        The key columns, and all.
     addresses
         The placement value of each channel.
     probe
@@ -38,22 +44,38 @@ class Route:
 
     router: Router
     key_names: tuple[str, ...]
+    row_schema: pa.Schema
     addresses: tuple[int, ...]
     probe: str | None = None
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Add the placement values."""
+        """Give the tuples, packed by where they go."""
         addresses = np.array(self.addresses, np.int32)
-        for batch in promptly(batches):
-            hashes = hash_keys(*(batch.column(name) for name in self.key_names))
+        for table in _together(promptly(batches)):
+            rows = table.cast(self.row_schema)
+            hashes = hash_keys(*(rows[name] for name in self.key_names))
             if self.probe is None:
-                yield batch.append_column(PLACE, pa.array(addresses[self.router.route(hashes)]))
-                continue
-            asks = batch.column(self.probe).fill_null(False).to_numpy(zero_copy_only=False)
-            rows, channels = np.flatnonzero(~asks), self.router.route(hashes[~asks])
-            reach = self.router.reachable(hashes[asks])
-            wanted = np.repeat(np.flatnonzero(asks), reach.shape[1])
-            pairs = np.unique(np.column_stack([wanted, reach.ravel()]), axis=0)
-            sent = batch.take(np.concatenate([rows, pairs[:, 0]]))
-            places = addresses[np.concatenate([channels, pairs[:, 1]])]
-            yield sent.append_column(PLACE, pa.array(places))
+                channels = self.router.route(hashes)
+            else:
+                asks = rows[self.probe].fill_null(False).to_numpy()
+                plain, channels = np.flatnonzero(~asks), self.router.route(hashes[~asks])
+                reach = self.router.reachable(hashes[asks])
+                wanted = np.repeat(np.flatnonzero(asks), reach.shape[1])
+                pairs = np.unique(np.column_stack([wanted, reach.ravel()]), axis=0)
+                rows = rows.take(np.concatenate([plain, pairs[:, 0]]))
+                channels = np.concatenate([channels, pairs[:, 1]])
+            yield packed(rows, addresses[channels], ROWS)
+
+
+def _together(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """Give many batches as one table."""
+    waiting: list[pa.RecordBatch] = []
+    size = 0
+    for batch in batches:
+        waiting.append(batch)
+        size += batch.nbytes
+        if size >= _AT_ONCE:
+            yield pa.Table.from_batches(waiting)
+            waiting, size = [], 0
+    if waiting:
+        yield pa.Table.from_batches(waiting)

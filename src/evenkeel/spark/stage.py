@@ -18,9 +18,10 @@ from evenkeel.spark.carriage import Carriage, carriage
 from evenkeel.spark.columns import with_channel, with_copies
 from evenkeel.spark.combine import Combining, Form
 from evenkeel.spark.homes import PLACE, Homes, executors
+from evenkeel.spark.parcels import parcel_type
 from evenkeel.spark.probe import WarmProbe
-from evenkeel.spark.routes import Route
-from evenkeel.spark.task import REPORT, STATE_COLUMNS, StageTask
+from evenkeel.spark.routes import ROWS, Route
+from evenkeel.spark.task import REPORT, STATE, StageTask
 from evenkeel.spark.types import spark_type
 from evenkeel.state import ManifestRef, Selection
 
@@ -228,7 +229,9 @@ class KeyedStage:
         )
         arriving = self._routed(rows, combining, task)
         if moved.sends:
-            arriving = arriving.unionByName(old.rows.mapInArrow(task.export, _STATE_DDL), allowMissingColumns=True)
+            arriving = arriving.unionByName(
+                old.rows.mapInArrow(task.export, parcel_type(STATE)), allowMissingColumns=True
+            )
         shuffled = arriving.repartition(table.channels, PLACE)
         everything = shuffled.unionByName(homes.twice, allowMissingColumns=True)  # in the session of the rows
         output = everything.mapInArrow(task.run, self._output_type(task))
@@ -278,9 +281,8 @@ class KeyedStage:
             return with_copies(rows, *how, order=task.ordered)
         if self.router is None:
             return with_channel(rows, *how)
-        route = Route(self.router, self.key_names, task.addresses, self.probe)
-        placed = spark_type(task.row_schema.append(pa.field(PLACE, pa.int32())))
-        return rows.selectExpr(*kept).mapInArrow(route, placed)
+        route = Route(self.router, self.key_names, task.row_schema, task.addresses, self.probe)
+        return rows.selectExpr(*kept).mapInArrow(route, parcel_type(ROWS))
 
     def _carriage(
         self, before: Placement, table: RoutingTable, versions: Mapping[int, ManifestRef]
@@ -370,10 +372,6 @@ class KeyedStage:
     def _output_type(self, task: StageTask) -> Any:
         schema = self.output_schema()
         return spark_type(schema.append(pa.field(REPORT, pa.string())) if task.reports else schema)
-
-
-_STATE_TYPES = dict(zip(STATE_COLUMNS.values(), ("int", "long", "long", "binary"), strict=True))
-_STATE_DDL = ", ".join([f"{PLACE} int", *(f"{name} {kind}" for name, kind in _STATE_TYPES.items())])
 
 
 def _by_host(homes: Homes) -> dict[str, frozenset[int]]:

@@ -28,9 +28,12 @@ from evenkeel.spark.columns import ORDER
 from evenkeel.spark.combine import TUPLES
 from evenkeel.spark.homes import HOME, HOME_ROWS, PLACE, host_name, seat_of
 from evenkeel.spark.loads import levels_asked, loads_of, row_bytes
+from evenkeel.spark.parcels import packed, unpacked
+from evenkeel.spark.routes import ROWS
 from evenkeel.spark.times import LATE, event_times
 from evenkeel.spark.worker import promptly
 from evenkeel.state import (
+    EXPORTED,
     Checkpoint,
     Delta,
     ManifestRef,
@@ -51,17 +54,13 @@ if TYPE_CHECKING:
     from evenkeel.routing import Router, RoutingTable
     from evenkeel.state import StateView
 
-__all__ = ["COLD", "REPORT", "STATE_COLUMNS", "StageTask"]
+__all__ = ["COLD", "REPORT", "STATE", "StageTask"]
 
 REPORT = "__evenkeel_report"
 COLD = "[evenkeel: cold channel]"
 """How the driver knows the error of a task that found its channel cold, behind all that Spark puts around it."""
-STATE_COLUMNS = {
-    "slot": "__evenkeel_slot",
-    "hash": "__evenkeel_hash",
-    "hash2": "__evenkeel_hash2",
-    "value": "__evenkeel_value",
-}
+STATE = "__evenkeel_state"
+"""The column of parcels with state that moves."""
 
 
 @dataclass(frozen=True)
@@ -157,9 +156,7 @@ class StageTask:
             targets = self.router.route(hashes)
         else:
             targets = self.table.home(hashes)
-        columns = [pa.array(np.array(self.addresses, np.int32)[targets])]
-        columns += [rows.column(name) for name in STATE_COLUMNS]
-        return pa.RecordBatch.from_arrays(columns, names=[PLACE, *STATE_COLUMNS.values()])
+        return packed(pa.Table.from_batches([rows]), np.array(self.addresses, np.int32)[targets], STATE)
 
     # -- after the shuffle ------------------------------------------------------------------------------------------
 
@@ -199,12 +196,12 @@ class StageTask:
         for batch in batches:
             others = pc.less(batch.column(PLACE), 0)
             homes += batch.column(PLACE).filter(others).to_pylist()
-            if STATE_COLUMNS["slot"] in batch.schema.names:  # only where the table changed
-                is_state = batch.column(STATE_COLUMNS["slot"]).is_valid()
-                moved = batch.filter(is_state)
-                columns = [moved.column(name) for name in STATE_COLUMNS.values()]
-                arrived.append(pa.RecordBatch.from_arrays(columns, names=list(STATE_COLUMNS)))
-                others = pc.or_(others, is_state)
+            if STATE in batch.schema.names:  # only where the table changed
+                arrived += unpacked(batch.column(STATE), EXPORTED)
+                others = pc.or_(others, batch.column(STATE).is_valid())
+            if ROWS in batch.schema.names:
+                tuples += unpacked(batch.column(ROWS), self.row_schema)
+                continue
             if others.true_count:
                 batch = batch.filter(pc.invert(others))  # noqa: PLW2901
             tuples.append(batch.select([*self.row_schema.names, *([ORDER] if self.ordered else [])]))
