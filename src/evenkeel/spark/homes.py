@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from evenkeel.spark.placement import placement_values
 from evenkeel.spark.seats import seat_channels
+from evenkeel.spark.worker import promptly
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -174,6 +175,6 @@ def _seats(rows: DataFrame) -> tuple[str, ...]:
 
 
 def _tell_host(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for batch in batches:
+    for batch in promptly(batches):
         names = pa.array([host_name()] * batch.num_rows)
         yield pa.RecordBatch.from_arrays([batch.column(HOME), names], names=[HOME, "host"])

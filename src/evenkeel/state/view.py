@@ -193,6 +193,8 @@ class StateView:
         """Give what a delta changes in the totals. O(keys it touches), less where previous values were given."""
         pending = delta.pending()
         previous = pending.previous_bytes.copy()
+        slots, _, _ = unpack(pending.keys)
+        previous[(previous == UNKNOWN) & ~np.isin(slots, self.totals().slots)] = ABSENT  # as all that moves to a channel
         unknown = np.flatnonzero(previous == UNKNOWN)
         if len(unknown):
             found = self._reader.lookup(as_list(pending.keys[unknown]))
@@ -200,7 +202,6 @@ class StateView:
         previous[delta.dropped.covers(pending.keys)] = ABSENT
         lengths = np.diff(_offsets(pending.values))
         after = np.where(_is_valid(pending.values), lengths + KEY_BYTES, ABSENT)
-        slots, _, _ = unpack(pending.keys)
         written = SlotTotals.of(slots, (after != ABSENT).astype(np.int64) - (previous != ABSENT), after - previous)
         return written + self._dropped(delta.dropped)
 
