@@ -15,6 +15,7 @@ from evenkeel.hashing import hash_keys
 from evenkeel.operators import Count, PerKey, Sum
 from evenkeel.planning import make_planner
 from evenkeel.spark.api import stream
+from evenkeel.spark.homes import Homes
 from spark.engine_helpers import Forced, Remember, expected, file_stream, write_batches, zipf_words
 
 pytestmark = pytest.mark.spark
@@ -47,6 +48,32 @@ def test_counts_and_totals_survive_moves_and_resizes_in_every_batch(spark, tmp_p
         assert moved[0] == 0
         assert min(moved[1:]) > 0
         assert [len(batch["reports"][0]) for batch in query.history] == [4, 7, 3, 5, 5]
+
+
+def test_homes_are_used_again_where_there_are_as_many_channels_as_before_and_given_up_at_the_end(
+    spark, tmp_path, place, monkeypatch
+):
+    tables = [zipf_words(500, 100, seed) for seed in range(7)]
+    write_batches(tmp_path / "in", tables)
+    cached, formed, form = spark.sparkContext._jsc.getPersistentRDDs().size(), [], Homes.form
+
+    def count(session, loads, before):
+        formed.append(len(loads))
+        return form(session, loads, before)
+
+    monkeypatch.setattr(Homes, "form", count)
+    sink = Remember()
+    query = (
+        stream(file_stream(spark, tmp_path / "in"), key="word")
+        .apply(Count(), strategy=Forced([4, 7, 4, 4, 7, 3, 4]), channels=4)
+        .start(sink, **place)
+    )
+    query.process_all_available()
+    query.stop()
+    assert sink.latest("count") == expected(tables)[0]
+    assert [len(batch["reports"][0]) for batch in query.history] == [4, 7, 4, 4, 7, 3, 4]
+    assert formed == [4, 7, 3]
+    assert spark.sparkContext._jsc.getPersistentRDDs().size() == cached
 
 
 def test_the_controller_evens_a_skewed_stream_and_says_why(spark, tmp_path, place):

@@ -25,7 +25,7 @@ from evenkeel.state import StoredFile
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
     from evenkeel.control import Controller, ServiceLevels
     from evenkeel.spark.stage import KeyedStage, StageRun
@@ -106,12 +106,13 @@ class BalancedStage:
 
         ``keep`` and ``overwritten`` are as for :meth:`KeyedStage.run <evenkeel.spark.stage.KeyedStage.run>`.
         """
-        uprooted = self._see_to_homes(batch, started)
+        session = rows.sparkSession
+        uprooted = self._see_to_homes(batch, started, session)
         if self.levels is not None and not self.versions:
             self.table = with_replicas(self.table, self.levels.default, {}, self.stage.hosts)
             self.before = self.stage.placement(self.table)
         if self.table.has_backups and (uprooted or self.suspected):
-            self._recover(batch, started)
+            self._recover(batch, started, session)
         self.suspected = False
         watermark = self.watermark if self.follows is None else self.follows.watermark
         now = Moment(batch, watermark, int(1e6 * started))
@@ -183,7 +184,7 @@ class BalancedStage:
         self._record(Choice.REPLICATE, reasons, batch, now, step_bytes=int(schedule.step_bytes[0]))
         return following
 
-    def _recover(self, batch: int, now: float) -> None:
+    def _recover(self, batch: int, now: float, session: SparkSession) -> None:
         """Switch on the copies of what cold channels held.
 
         A channel of which every key has a copy elsewhere begins anew with nothing. Others are restored from the
@@ -204,7 +205,7 @@ class BalancedStage:
             f"Restored from the checkpoint: {_listed(restored) or 'nothing'}.",
         ]
         self._record(Choice.RECOVER, reasons, batch, now)
-        self._see_to_homes(batch, now)  # for the number of channels that there were
+        self._see_to_homes(batch, now, session)  # for the number of channels that there were
 
     def _record(self, choice: Choice, reasons: list[str], batch: int, now: float, **numbers: Any) -> None:
         channels = self.table.channels
@@ -212,7 +213,7 @@ class BalancedStage:
 
     # -- homes ------------------------------------------------------------------------------------------------------
 
-    def _see_to_homes(self, batch: int, now: float) -> bool:
+    def _see_to_homes(self, batch: int, now: float, session: SparkSession) -> bool:
         """Make homes, or change them, where executors came or went, or hosts are loaded unevenly.
 
         Says whether channels may be cold: executors left, or channels changed hosts.
@@ -220,7 +221,7 @@ class BalancedStage:
         usual = sum(self._loads) / len(self._loads)
         self._loads = (self._loads + [usual] * self.table.channels)[: self.table.channels]
         hosts = dict(self.stage.hosts)
-        changed = self.stage.settle(self._loads)
+        changed = self.stage.settle(self._loads, session)
         reasons = []
         if changed is not None:
             came, left = (", ".join(sorted(names)) for names in changed)

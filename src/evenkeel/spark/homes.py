@@ -128,9 +128,9 @@ class Homes:
         _, rows, seats = made[0]
         return cls(rows, places, marks, seats, tuple(seat_channels(seats, before, loads)), up)
 
-    def seated(self, loads: Sequence[float]) -> Homes:
-        """Give the same seats with the channels seated anew, by these loads."""
-        return replace(self, channels=tuple(seat_channels(self.seats, self.hosts, loads, evens=True)))
+    def seated(self, loads: Sequence[float], before: Mapping[int, str], *, evens: bool = False) -> Homes:
+        """Give the same seats with the channels seated anew, by these loads, most where they were before."""
+        return replace(self, channels=tuple(seat_channels(self.seats, before, loads, evens=evens)))
 
     def without(self, gone: frozenset[str], loads: Sequence[float]) -> Homes:
         """Give the same seats when executors are gone: Spark has put those that they had elsewhere, and only those."""

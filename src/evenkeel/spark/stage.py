@@ -158,6 +158,8 @@ class KeyedStage:
     """The host of each channel, as far as known."""
     _homes: Homes | None = None
     _left: list[Homes] = field(default_factory=list)
+    _spare: dict[int, Homes] = field(default_factory=dict)
+    """By number of channels, homes that were left: for when there are as many channels again."""
     _uprooted: bool = False
     _combines: bool = field(init=False)
 
@@ -229,9 +231,8 @@ class KeyedStage:
         )
         arriving = self._routed(rows, combining, task)
         if moved.sends:
-            arriving = arriving.unionByName(
-                old.rows.mapInArrow(task.export, parcel_type(STATE)), allowMissingColumns=True
-            )
+            exported = old.rows.mapInArrow(task.export, parcel_type(STATE))
+            arriving = arriving.unionByName(exported, allowMissingColumns=True)
         shuffled = arriving.repartition(table.channels, PLACE)
         everything = shuffled.unionByName(homes.twice, allowMissingColumns=True)  # in the session of the rows
         output = everything.mapInArrow(task.run, self._output_type(task))
@@ -300,8 +301,8 @@ class KeyedStage:
 
     # -- homes ------------------------------------------------------------------------------------------------------
 
-    def settle(self, loads: Sequence[float]) -> tuple[frozenset[str], frozenset[str]] | None:
-        """See to homes for as many channels as there are loads.
+    def settle(self, loads: Sequence[float], session: SparkSession) -> tuple[frozenset[str], frozenset[str]] | None:
+        """See to homes for as many channels as there are loads, in the session of the rows.
 
         New ones are made if executors came or went; then these are given, else None.
         """
@@ -312,7 +313,11 @@ class KeyedStage:
         if homes is not None and len(homes.places) == len(loads) and up < homes.executors:
             self._move_to(homes.without(homes.executors - up, loads))
         else:
-            self._move_to(Homes.form(self.spark, loads, self.hosts))
+            spare = self._spare.get(len(loads))
+            if spare is not None and spare.executors == up:
+                self._move_to(spare.seated(loads, self.hosts))
+            else:
+                self._move_to(Homes.form(session, loads, self.hosts))
         if homes is None or homes.executors == up:
             return None
         return up - homes.executors, homes.executors - up
@@ -320,7 +325,7 @@ class KeyedStage:
     def reseat(self, loads: Sequence[float]) -> None:
         """Seat the channels anew in the homes that there are."""
         assert self._homes is not None
-        self._move_to(self._homes.seated(loads))
+        self._move_to(self._homes.seated(loads, self._homes.hosts, evens=True))
 
     def _move_to(self, homes: Homes) -> None:
         if self._homes is not None:
@@ -342,10 +347,16 @@ class KeyedStage:
         self._uprooted = False
 
     def _leave(self, gone: list[Homes]) -> None:
-        kept = None if self._homes is None else self._homes.rows
+        """Keep what can be used again, as long as the executors stay; give up the rest."""
         for homes in gone:
             self._left.remove(homes)
-            if homes.rows is not kept:
+        now, old = self._homes, [*self._spare.values(), *gone]
+        self._spare = {
+            len(homes.places): homes for homes in old if now is not None and homes.executors == now.executors
+        }
+        kept = [homes.rows for homes in (now, *self._left, *self._spare.values()) if homes is not None]
+        for homes in old:
+            if not any(homes.rows is rows for rows in kept):
                 homes.rows.unpersist()
 
     def close(self) -> None:

@@ -194,7 +194,9 @@ class StateView:
         pending = delta.pending()
         previous = pending.previous_bytes.copy()
         slots, _, _ = unpack(pending.keys)
-        previous[(previous == UNKNOWN) & ~np.isin(slots, self.totals().slots)] = ABSENT  # as all that moves to a channel
+        previous[(previous == UNKNOWN) & ~np.isin(slots, self.totals().slots)] = (
+            ABSENT  # as all that moves to a channel
+        )
         unknown = np.flatnonzero(previous == UNKNOWN)
         if len(unknown):
             found = self._reader.lookup(as_list(pending.keys[unknown]))
