@@ -194,11 +194,11 @@ class StateView:
         pending = delta.pending()
         previous = pending.previous_bytes.copy()
         slots, _, _ = unpack(pending.keys)
-        previous[(previous == UNKNOWN) & ~np.isin(slots, self.totals().slots)] = (
-            ABSENT  # as all that moves to a channel
-        )
         unknown = np.flatnonzero(previous == UNKNOWN)
         if len(unknown):
+            held = np.isin(slots[unknown], self.totals().slots)  # most of what moves here comes to slots that are not
+            previous[unknown[~held]] = ABSENT
+            unknown = unknown[held]
             found = self._reader.lookup(as_list(pending.keys[unknown]))
             previous[unknown] = [ABSENT if value is None else KEY_BYTES + len(value) for value in found]
         previous[delta.dropped.covers(pending.keys)] = ABSENT
