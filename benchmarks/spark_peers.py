@@ -16,11 +16,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+LOG = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 
 
 @contextmanager
 def session(cores: int, partitions: int, memory: str = "6g"):
-    """A local Spark session as a user would make it; state of Spark's own queries is in RocksDB."""
+    """A local Spark session as a user would make it; state of Spark's own queries is in RocksDB.
+
+    Spark's log of a stream is written as to a cluster's file system: to a local disk, where nothing is set, it starts
+    some thirty processes a batch, which take longer than a small batch, ours or Spark's.
+    """
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
     from pyspark.sql import SparkSession
@@ -33,6 +38,7 @@ def session(cores: int, partitions: int, memory: str = "6g"):
         .config("spark.driver.memory", memory)
         .config("spark.sql.shuffle.partitions", str(partitions))
         .config("spark.sql.streaming.stateStore.providerClass", ROCKSDB)
+        .config("spark.sql.streaming.checkpointFileManagerClass", LOG)
         .config("spark.ui.showConsoleProgress", "false")
         .getOrCreate()
     )

@@ -20,8 +20,10 @@ import pytest
 
 from evenkeel.errors import InvalidArgumentError, StageFailedError
 from evenkeel.jobs import read_job
-from evenkeel.spark.jobs import RunningJob
-from spark.engine_helpers import expected, write_batches, zipf_words
+from evenkeel.operators import Count
+from evenkeel.spark.api import stream
+from evenkeel.spark.jobs import RunningJob, _log_without_processes
+from spark.engine_helpers import Remember, expected, file_stream, write_batches, zipf_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -200,3 +202,21 @@ def test_a_query_that_fails_is_told_in_a_line_and_frees_its_checkpoint(spark, fo
     with pytest.raises(StageFailedError, match=r"The query failed\. ValueError: no room for results$"):
         run(job_file(folder, FILES, sink="slow_sink:fail"), spark)
     assert list(Path("checkpoint/lease").iterdir()) == []
+
+
+def test_the_log_of_a_stream_needs_no_processes_on_a_local_disk(spark, tmp_path):
+    own = spark.newSession()
+    _log_without_processes(own)
+    tables = [zipf_words(100, 20, seed) for seed in range(2)]
+    write_batches(tmp_path / "in", tables)
+    seen = Remember()
+    query = (
+        stream(file_stream(own, tmp_path / "in"), key="word")
+        .apply(Count(), channels=2)
+        .start(seen, checkpoint=str(tmp_path / "checkpoint"), local_directory=str(tmp_path / "local"))
+    )
+    query.process_all_available()
+    log = query.spark_query._jsq.streamingQuery().offsetLog()
+    query.stop()
+    assert log.fileManager().getClass().getSimpleName() == "FileSystemBasedCheckpointFileManager"
+    assert seen.latest("count") == expected(tables)[0]

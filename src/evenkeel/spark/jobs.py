@@ -33,6 +33,8 @@ _SETTINGS = {
     "spark.ui.showConsoleProgress": "false",
     "spark.python.daemon.module": "evenkeel.spark.daemon",
 }
+_LOG = "spark.sql.streaming.checkpointFileManagerClass"
+_WITHOUT_PROCESSES = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 
 
 def check_job(job: Job) -> None:
@@ -61,7 +63,22 @@ def make_session(job: Job) -> SparkSession:
     with _telling(job, ("spark",)):
         session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
+    if "://" not in job.checkpoint and _LOG not in job.spark:
+        _log_without_processes(session)
     return session
+
+
+def _log_without_processes(session: SparkSession) -> None:
+    """Have Spark write its log of a stream to a local disk without starting processes for it, some thirty a batch.
+
+    By default it asks the shell about every file, unless Hadoop's native library is there.
+    """
+    from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+
+    jvm: Any = session.sparkContext._jvm  # noqa: SLF001 - whether this Spark has the class by that name
+    with suppress(Py4JJavaError):
+        jvm.java.lang.Class.forName(_WITHOUT_PROCESSES)
+        session.conf.set(_LOG, _WITHOUT_PROCESSES)
 
 
 class RunningJob:
@@ -124,7 +141,7 @@ def stop_session(spark: SparkSession) -> None:
 @contextmanager
 def _unless_java_ends() -> Iterator[None]:
     """Say in a line that Spark's process is gone, or going, as it is where a signal was sent to it as well."""
-    from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untyped]
+    from py4j.protocol import Py4JError, Py4JJavaError
     from pyspark.errors import PySparkException
 
     root = logging.getLogger()
