@@ -11,6 +11,7 @@ import gc
 import os
 import socket
 import stat
+import sys
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,14 +26,15 @@ __all__ = ["promptly"]
 _OPEN_FILES = Path("/proc/self/fd")
 _ACKNOWLEDGE = getattr(socket, "TCP_QUICKACK", None)
 """Asks for an acknowledgement at once, for a while; only Linux has it."""
-_tasks = 0
+_modules = len(sys.modules)
+"""How many were imported when last all that there was was kept from the search for garbage."""
 
 
 def promptly(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Give what Spark sends to a task, without the waits."""
-    global _tasks  # noqa: PLW0603 - of each worker
-    _tasks += 1
-    if _tasks == 2:  # The first has imported and loaded what all others need, and was cleaned up after
+    global _modules  # noqa: PLW0603 - of each worker
+    if len(sys.modules) > _modules:  # A task before imported and loaded what others need too, and was cleaned up after.
+        _modules = len(sys.modules)
         gc.freeze()
     with ExitStack() as stack:
         connections = [stack.enter_context(connection) for connection in _connections()]
