@@ -282,8 +282,8 @@ def _beside_state(name: str, operator, kind: str, rows: int, keys: int, *, timed
 
     That takes it minutes. The last counts, where most keys are known already, as in a query that runs on. Ours gets the
     same batches and ten more, of which the last six count, in a fourth round, since it takes a while until a JVM is
-    warm. So do Python workers that get the columns that are needed (``timed``: event times too) and do nothing: what
-    Spark alone takes.
+    warm; the rounds before are told too. So do Python workers that get the columns that are needed (``timed``: event
+    times too) and do nothing: what Spark alone takes.
     """
     mine, theirs, rng = Workplace(), Workplace(), np.random.default_rng(0)
     tables = [events(0, 2_000, rng, keys), *(events(batch, rows, rng, keys) for batch in range(1, 13))]
@@ -291,11 +291,13 @@ def _beside_state(name: str, operator, kind: str, rows: int, keys: int, *, timed
         mine.add(table)
     for table in tables[:3]:
         theirs.add(table)
+    rounds = []
     with session(2, 2) as spark:
         for _ in range(4):
             needed = mine.stream(spark).select("word", "value", *(["ts"] if timed else []))
             bare = median(run_native(carried(needed, "word"), mine.fresh("carried"), "append")[-6:])
             ours = trigger_ms(run_ours(_applied(operator, timed=timed)(mine.stream(spark)), mine))[-6:]
+            rounds.append(median(ours))
         peer = run_native(_by_state(kind)(theirs.stream(spark)), theirs.fresh("native"), "append")[-1]
     mine.remove()
     theirs.remove()
@@ -308,7 +310,8 @@ def _beside_state(name: str, operator, kind: str, rows: int, keys: int, *, timed
         "met": ratio >= 50,
         "ratio": ratio,
         "peer": f"transformWithStateInPandas: {1000 * rows / peer:.0f} rows/s; "
-        f"rows carried to Python, no more: {peer / bare:.0f}×",
+        f"rows carried to Python, no more: {peer / bare:.0f}×; "
+        f"rounds: {', '.join(f'{peer / took:.0f}×' for took in rounds)}",
         "spread": (max(ours) - min(ours)) / median(ours),
     }
 
