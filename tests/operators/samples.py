@@ -124,6 +124,7 @@ _ANSWERS = {
     "count": (pa.int64(), st.integers(0, 9)),
 }
 _PARTS = {**COLUMNS, PART: (pa.binary(), st.integers(0, 9).map(part))}
+_PART_COLUMNS = {**COLUMNS, f"{PART}_0": (pa.int64(), st.integers(0, 9))}
 _SEEN = pa.schema([("seen", pa.string())])
 _RULES = {
     "above the mean": """
@@ -158,12 +159,14 @@ SAMPLES: dict[type[Operator], list[Sample]] = {
     Max: [Sample(Max("price")), Sample(Max("word"))],
     Mean: [Sample(Mean("price"), same=near), Sample(Mean("value"))],
     Merged: [Sample(Merged(Count(), pa.schema([("key", pa.string())])), _PARTS)],
-    MergedColumns: [
-        Sample(MergedColumns(Count(), pa.schema([("key", pa.string())])), {**COLUMNS, f"{PART}_0": COLUMNS["value"]})
-    ],
+    MergedColumns: [Sample(MergedColumns(Count(), pa.schema([("key", pa.string())])), _PART_COLUMNS)],
     Min: [Sample(Min("price")), Sample(Min("value"))],
     NaiveBayesPredict: [Sample(NaiveBayesPredict(vocabulary=5), _ANSWERS, event_time=None, any_cut=None)],
-    Partial: [Sample(Partial(Count()), any_cut=None), Sample(Partial(Sum("value"), every=3), any_cut=None)],
+    Partial: [
+        Sample(Partial(Count()), any_cut=None),
+        Sample(Partial(Sum("value"), every=3), any_cut=None),
+        Sample(Partial(MergedColumns(Count(), pa.schema([("key", pa.string())]))), _PART_COLUMNS, any_cut=None),
+    ],
     PerKey: [Sample(PerKey(remember, state=_SEEN, output=_SEEN))],
     Reordered: [Sample(Reordered(Count())), Sample(Reordered(CountTumbling(Sum("value"), 3)), any_cut="all")],
     Sessions: [Sample(Sessions("7 microseconds", _MANY), any_cut="all")],

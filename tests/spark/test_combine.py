@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import time
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -13,10 +15,10 @@ from evenkeel.operators import Count, Mergeable, Moment, Sum
 from evenkeel.operators.mergeable import sql_of_lift
 from evenkeel.operators.split import part_columns
 from evenkeel.spark.api import stream
-from evenkeel.spark.combine import TUPLES, Combining
+from evenkeel.spark.combine import TUPLES, Combining, Lift
 from operators.harness import groups_of
 from operators.samples import SAMPLES, Sample, near
-from spark.engine_helpers import Remember, expected, file_stream, write_batches, zipf_words
+from spark.engine_helpers import Forced, Remember, expected, file_stream, write_batches, zipf_words
 
 pytestmark = pytest.mark.spark
 
@@ -47,14 +49,14 @@ def test_the_plain_aggregates_are_among_those_in_sql():
 
 @pytest.mark.parametrize("operator", IN_SQL)
 def test_spark_lifts_as_the_operator_does(spark, operator):
-    combining = Combining(operator, ("key",), ROWS.schema, None)
-    combined, kept = combining.combine(spark.createDataFrame(ROWS), Moment(0, 0, 0))
+    combining = Combining(Lift(operator, ("key",), ROWS.schema, None, Moment(0, 0, 0)))
+    combined, kept = combining.states_in_sql(spark.createDataFrame(ROWS))
     combined = combined.selectExpr(*kept).toArrow()
-    assert combined.select(combining.form().rows.names).cast(combining.form().rows).num_rows == combined.num_rows
+    assert combined.select(combining.form.rows.names).cast(combining.form.rows).num_rows == combined.num_rows
     groups = groups_of(ROWS)
     states = operator.lift(groups).cast(operator.state_schema(ROWS.schema))
     wanted = dict(zip(groups.keys["key"].to_pylist(), states.to_pylist(), strict=True))
-    found = combined.select(part_columns(states.schema)).rename_columns(states.schema.names).to_pylist()
+    found = combined.select(part_columns(states.num_columns)).rename_columns(states.schema.names).to_pylist()
     assert near(dict(zip(combined["key"].to_pylist(), found, strict=True)), wanted)
     tuples = dict(zip(combined["key"].to_pylist(), combined[TUPLES].to_pylist(), strict=True))
     assert tuples == {"a": 3, "b": 2, None: 2, "": 1, "c": 1, "d": 3}
@@ -74,16 +76,15 @@ def test_a_subclass_with_another_lift_is_not_taken_for_the_sql_of_its_parent():
     assert sql_of_lift(SAMPLES[type(Sum("value"))][0].operator, ROWS.schema) is not None
 
 
-def test_float_keys_are_left_to_the_operator():
+def test_float_keys_are_left_to_the_operator(spark):
     """Spark's groups take 0.0 and −0.0 for one key."""
-    rows = pa.schema([("key", pa.float64()), ("value", pa.int64())])
-    assert Combining(Count(), ("key",), rows, None).form().rows.names == [
-        "key",
-        "__evenkeel_part",
-        "__evenkeel_tuples",
-        "__evenkeel_time",
-        "__evenkeel_late",
-    ]
+    rows = pa.table({"key": [0.0, -0.0, 0.0]})
+    combining = Combining(Lift(Count(), ("key",), rows.schema, None, Moment(0, 0, 0)))
+    assert combining.states_in_sql(spark.createDataFrame(rows)) is None
+    states, hashes = combining.lift(rows)
+    assert states.schema == combining.form.rows
+    assert sum(states[TUPLES].to_pylist()) == 3
+    assert len(hashes) == states.num_rows
 
 
 @pytest.mark.parametrize(
@@ -113,3 +114,56 @@ def test_the_stage_runs_whatever_the_sink_reads(spark, tmp_path, sink):
     counts = expected([*tables, zipf_words(100, 40, 7)])[0]
     assert seen.latest("count").items() <= dict(counts).items()
     assert seen.latest("count").keys() == expected([zipf_words(100, 40, 7)])[0].keys()
+
+
+@dataclass(frozen=True)
+class SlowCount(Count):
+    """Takes its time over each tuple, and notes how many it got at once."""
+
+    log: str = ""
+    hates: str = ""
+
+    def lift(self, groups):
+        time.sleep(0.0002 * groups.rows.num_rows)
+        with Path(self.log).open("a") as log:
+            print(groups.rows.num_rows, file=log)
+        if self.hates in groups.keys["word"].to_pylist():
+            raise ValueError("that word")
+        return super().lift(groups)
+
+
+@pytest.mark.parametrize("strategy", ["keel", "pkg"])
+def test_a_slow_operator_begins_before_all_tuples_have_come(spark, tmp_path, strategy):
+    """It learns from the first batch; loads are told in tuples, results are as ever, also when keys move."""
+    tables = [zipf_words(60_000, 40, seed) for seed in range(3)]
+    write_batches(tmp_path / "in", tables)
+    place = {"checkpoint": str(tmp_path / "checkpoint"), "local_directory": str(tmp_path / "local")}
+    how = {"strategy": Forced([2, 3, 2]) if strategy == "keel" else strategy, "channels": 2, "combine": False}
+    log, seen = tmp_path / "log", Remember()
+    flow = stream(file_stream(spark, tmp_path / "in"), key="word").apply(SlowCount(log=str(log)), **how)
+    query = flow.start(seen, **place)
+    query.process_all_available()
+    query.stop()
+    assert seen.latest("count") == expected(tables)[0]
+    at_once = list(map(int, log.read_text().split()))
+    assert sum(at_once) == 180_000
+    assert len([rows for rows in at_once if rows > 20_000]) == 2, "only in the first batch, each channel all at once"
+    assert len(at_once) > 2 + 2 * 5
+    for batch in query.history:
+        reports = batch["reports"][0]
+        assert sum(report["rows"] for report in reports) == sum(report["tuples"] for report in reports) == 60_000
+        assert sum(sum(report["loads"]["slot_counts"]) for report in reports) == 60_000
+
+
+def test_a_slow_operator_that_fails_on_the_way_says_where(spark, tmp_path):
+    tables = [zipf_words(30_000, 40, seed) for seed in range(2)]
+    tables[1] = tables[1].set_column(0, "word", pa.array([*tables[1]["word"].to_pylist()[:-1], "bad"]))
+    write_batches(tmp_path / "in", tables)
+    place = {"checkpoint": str(tmp_path / "checkpoint"), "local_directory": str(tmp_path / "local")}
+    operator = SlowCount(log=str(tmp_path / "log"), hates="bad")
+    flow = stream(file_stream(spark, tmp_path / "in"), key="word").apply(operator, channels=2, combine=False)
+    query = flow.start(Remember(), **place)
+    with pytest.raises(Exception, match=r"failed on channel \d in batch 1, ValueError: that word"):
+        query.process_all_available()
+    query.stop()
+    assert [batch["batch"] for batch in query.history] == [0]

@@ -139,20 +139,16 @@ class Merged(Operator):
         """As the whole."""
         return self.operator.output_schema(self.rows)
 
-    def parts(self, rows: pa.Table, schema: pa.Schema) -> pa.Table:
-        """Decode the states that came."""
-        return RowCodec(schema).decode(rows[PART])
-
     def update(self, groups: Groups, states: pa.Table, known: NDArray[np.bool_]) -> Update:  # noqa: ARG002
         """Merge what came into what is there."""
-        parts = self.parts(groups.rows, states.schema)
+        parts = RowCodec(states.schema).decode(groups.rows[PART])
         arrived = fold(self.operator, parts, groups.key_of, len(groups))
         return self.operator.settle(groups, self.operator.merge(states, arrived))
 
 
 @dataclass(frozen=True)
-class MergedColumns(Merged):
-    """The second half where partial states come as columns, one for each column of the state.
+class MergedColumns(Mergeable):
+    """The whole, over partial states that come as columns, one for each column of the state.
 
     Parameters
     ----------
@@ -163,17 +159,59 @@ class MergedColumns(Merged):
     """
 
     name = "merged_columns"
-    any_order = True  # there is one partial state per key
+    operator: Mergeable
+    rows: pa.Schema
+
+    @property
+    def wakes_by(self) -> Clock | None:  # type: ignore[override]
+        """As the whole."""
+        return self.operator.wakes_by
+
+    @property
+    def any_order(self) -> bool:  # type: ignore[override]
+        """As the whole."""
+        return self.operator.any_order
 
     def columns(self, rows: pa.Schema) -> list[str]:  # noqa: ARG002
         """The columns of the states."""
-        return part_columns(self.operator.state_schema(self.rows))
+        return [field.name for field in self.part_fields()]
 
-    def parts(self, rows: pa.Table, schema: pa.Schema) -> pa.Table:
-        """Take the states that came."""
-        return rows.select(part_columns(schema)).rename_columns(schema.names).cast(schema)
+    def state_schema(self, rows: pa.Schema) -> pa.Schema:  # noqa: ARG002
+        """As the whole."""
+        return self.operator.state_schema(self.rows)
+
+    def output_schema(self, rows: pa.Schema) -> pa.Schema:  # noqa: ARG002
+        """As the whole."""
+        return self.operator.output_schema(self.rows)
+
+    def part_fields(self) -> list[pa.Field]:
+        """In which columns those of a state travel."""
+        states = self.operator.state_schema(self.rows)
+        return [pa.field(name, kind) for name, kind in zip(part_columns(len(states)), states.types, strict=True)]
+
+    def lift(self, groups: Groups) -> pa.Table:
+        """Merge the states that came of each key."""
+        states = self.operator.state_schema(self.rows)
+        parts = groups.rows.select(part_columns(len(states))).rename_columns(states.names).cast(states)
+        merged = fold(self.operator, parts, groups.key_of, len(groups))
+        if groups.counts.all():
+            return merged
+        # Of a key of which none came, nulls; what the whole takes for the state of no tuples, its merge knows.
+        return self.operator.merge(merged, states.empty_table().take(pa.nulls(len(groups), pa.int64()))).cast(states)
+
+    def merge(self, left: pa.Table, right: pa.Table) -> pa.Table:
+        """As the whole."""
+        return self.operator.merge(left, right)
+
+    def results(self, states: pa.Table) -> tuple[pa.Table, NDArray[np.int64] | None]:
+        """As the whole."""
+        return self.operator.results(states)
+
+    def settle(self, groups: Groups, states: pa.Table) -> Update:
+        """As the whole."""
+        return self.operator.settle(groups, states)
 
 
-def part_columns(states: pa.Schema) -> list[str]:
+def part_columns(number: int) -> list[str]:
     """Name the columns in which the columns of a partial state travel."""
-    return [f"{PART}_{number}" for number in range(len(states))]
+    return [f"{PART}_{column}" for column in range(number)]

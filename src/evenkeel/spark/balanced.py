@@ -147,7 +147,7 @@ class BalancedStage:
         self.before, self.table = self.stage.placement(self.table), following
         self._stored = {epoch: file for epoch, file in self._stored.items() if epoch >= self.before.table.epoch}
         self.stage.leave_old_homes()
-        self.stage.reconsider_combining(run.reports)
+        self.stage.learn(run.reports)
 
     def _next_watermark(self, run: StageRun) -> int:
         newest = [report["newest"] for report in run.reports if report["newest"] is not None]

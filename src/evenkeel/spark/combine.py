@@ -1,34 +1,40 @@
-"""Combining before the shuffle: tuples are lifted to partial states where they are, and only those travel."""
+"""Tuples lifted to partial states: before the shuffle, so that only those travel, or as tuples come after it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
 from evenkeel.hashing import hash_keys
-from evenkeel.operators import NEVER, NO_WATERMARK, Groups, Moment, RowCodec
+from evenkeel.operators import NEVER, NO_WATERMARK, Groups, Moment
 from evenkeel.operators.mergeable import sql_name, sql_of_lift
-from evenkeel.operators.split import PART, Merged, MergedColumns, part_columns
+from evenkeel.operators.split import PART, MergedColumns, Partial, part_columns
+from evenkeel.spark.columns import ORDER
+from evenkeel.spark.parcels import packed, parcel_type, together
+from evenkeel.spark.routes import ROWS
 from evenkeel.spark.times import LATE, TIME, event_times
-from evenkeel.spark.types import spark_type
 from evenkeel.spark.worker import promptly
 from evenkeel.state import second_hash
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from numpy.typing import NDArray
     from pyspark.sql import DataFrame
 
     from evenkeel.operators import Mergeable, Operator
+    from evenkeel.routing import RoutingTable
 
-__all__ = ["TUPLES", "Combining", "Form"]
+__all__ = ["TUPLES", "Combining", "Form", "Lift"]
 
 TUPLES = "__evenkeel_tuples"
 """How many tuples a partial state is of."""
 _NEWEST = "__evenkeel_newest"
+_AT_ONCE = 16 << 20
+"""How many bytes of tuples are combined together, about; more save shuffling and take memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,120 +47,142 @@ class Form:
 
 
 @dataclass(frozen=True, slots=True)
-class Combining:
-    """How the tuples of a stage are combined.
-
-    Where the operator's ``lift`` can be said in SQL, Spark's own aggregation does it, and no tuple comes to Python.
-
-    Parameters
-    ----------
-    operator
-        What to lift with.
-    key_names, rows
-        The key columns, and all columns.
-    event_time
-        The column of event times, if there is one.
-    """
-
-    operator: Mergeable
-    key_names: tuple[str, ...]
-    rows: pa.Schema
-    event_time: str | None
-
-    def form(self) -> Form:
-        """What the stage is when it gets partial states."""
-        keys = [self.rows.field(name) for name in self.key_names]
-        if self._sql() is None:
-            columns = [(PART, pa.binary()), (TUPLES, pa.int64()), (TIME, pa.int64()), (LATE, pa.int64())]
-            time = None if self.event_time is None else TIME
-            return Form(Merged(self.operator, self.rows), pa.schema([*keys, *columns]), time)
-        states = self.operator.state_schema(self.rows)
-        named = zip(part_columns(states), states.types, strict=True)
-        columns = [*named, (TUPLES, pa.int64())]
-        if self.event_time is not None:
-            columns.append((_NEWEST, self.rows.field(self.event_time).type))
-        time = None if self.event_time is None else _NEWEST
-        return Form(MergedColumns(self.operator, self.rows), pa.schema([*keys, *columns]), time)
-
-    def combine(self, rows: DataFrame, now: Moment) -> tuple[DataFrame, list[str]]:
-        """Give partial states instead of tuples, and what to select of them: a step less than to do so here."""
-        from pyspark.sql import functions as F
-
-        sql = self._sql()
-        if sql is None:
-            lift = _Lift(self.operator, self.key_names, self.rows, self.event_time, now)
-            parts = self.form().rows
-            lifted = rows.selectExpr(*map(sql_name, self.rows.names)).mapInArrow(lift, spark_type(parts))
-            return lifted, list(map(sql_name, parts.names))
-        states = self.operator.state_schema(self.rows)
-        columns = {name: sql[state] for name, state in zip(part_columns(states), states.names, strict=True)}
-        columns[TUPLES] = "count(1)"
-        if self.event_time is not None:
-            columns[_NEWEST] = f"max({sql_name(self.event_time)})"
-        found = F.expr(f"struct({', '.join(f'{text} AS {name}' for name, text in columns.items())}) AS {PART}")
-        keys = [sql_name(name) for name in self.key_names]
-        return rows.groupBy(*keys).agg(found), [*keys, f"{PART}.*"]
-
-    def _sql(self) -> dict[str, str] | None:
-        """The lift in SQL, where there is one, and Spark takes the same keys for equal as we do."""
-        keys = [self.rows.field(name).type for name in self.key_names]
-        if any(pa.types.is_floating(kind) or pa.types.is_nested(kind) for kind in keys):
-            return None
-        return sql_of_lift(self.operator, self.rows)
-
-
-@dataclass(frozen=True)
-class _Lift:
-    """Lift the tuples of a task to one partial state per key, before they are shuffled.
+class Lift:
+    """Makes one partial state of all tuples of a key.
 
     With each go the number of its tuples, its newest event time, and on the first row how many tuples came late.
 
     Parameters
     ----------
     operator
-        What to lift with.
+        What to lift with: one whose states merge, or the first half of one.
     key_names, rows
         The key columns, and all columns.
     event_time
         The column of event times, if there is one.
     now
         When the batch is processed.
-    at_once
-        How many tuples to combine together, at most; more save shuffling and take memory.
     """
 
-    operator: Mergeable
+    operator: Mergeable | Partial
     key_names: tuple[str, ...]
     rows: pa.Schema
     event_time: str | None
     now: Moment
-    at_once: int = 1_000_000
 
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Give keys and encoded states."""
-        waiting: list[pa.RecordBatch] = []
-        for batch in promptly(batches):
-            waiting.append(batch)
-            if sum(part.num_rows for part in waiting) >= self.at_once:
-                yield from self._combine(waiting)
-                waiting = []
-        if waiting:
-            yield from self._combine(waiting)
+    @property
+    def whole(self) -> Mergeable:
+        """The operator whose states these are."""
+        return self.operator.operator if isinstance(self.operator, Partial) else self.operator
 
-    def _combine(self, batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        rows = pa.Table.from_batches(batches).cast(self.rows)
+    @property
+    def form(self) -> Form:
+        """What a stage is that gets partial states."""
+        keys = [self.rows.field(name) for name in self.key_names]
+        merged = MergedColumns(self.whole, self.rows)
+        after = replace(self.operator, operator=merged) if isinstance(self.operator, Partial) else merged
+        columns = [*merged.part_fields(), (TUPLES, pa.int64()), (TIME, pa.int64()), (LATE, pa.int64())]
+        return Form(after, pa.schema([*keys, *columns]), None if self.event_time is None else TIME)
+
+    def __call__(self, rows: pa.Table) -> tuple[pa.Table, NDArray[np.int64]]:
+        """Give the states, and the hash of each one's key."""
         columns = [rows[name] for name in self.key_names]
         times = event_times(rows, self.event_time)
         hashes = hash_keys(*columns)
         groups = Groups.of(rows, self.key_names, hashes, second_hash(*columns), times=times, now=self.now)
-        codec = RowCodec(self.operator.state_schema(self.rows))
-        states = self.operator.lift(groups).cast(codec.schema)
-        out = groups.keys.append_column(PART, codec.encode(states).cast(pa.binary()))
+        states = self.whole.lift(groups).cast(self.whole.state_schema(self.rows))
         newest = np.full(len(groups), NO_WATERMARK)
         if times is not None:
             np.maximum.at(newest, groups.key_of, np.where(times == NEVER, NO_WATERMARK, times))
         late = np.zeros(len(groups), np.int64)
-        late[:1] = self.operator.late(groups)
-        for name, column in ((TUPLES, groups.counts), (TIME, newest), (LATE, late)):
-            out = out.append_column(name, pa.array(column))
-        yield from out.to_batches()
+        late[:1] = self.whole.late(groups)
+        counted = [pa.array(column) for column in (groups.counts, newest, late)]
+        return pa.table([*groups.keys.columns, *states.columns, *counted], schema=self.form.rows), groups.hashes
+
+
+@dataclass(frozen=True, slots=True)
+class Combining:
+    """Tuples lifted before the shuffle.
+
+    Where the operator's ``lift`` can be said in SQL, Spark's own aggregation does it, and no tuple comes to Python.
+    """
+
+    lift: Lift
+
+    @property
+    def form(self) -> Form:
+        """What the stage is when it gets partial states."""
+        if self._sql() is None:
+            return self.lift.form
+        keys, time = list(self.lift.key_names), self.lift.event_time
+        newest = [] if time is None else [(_NEWEST, self.lift.rows.field(time).type)]
+        merged = MergedColumns(self.lift.whole, self.lift.rows)
+        columns = [*map(self.lift.rows.field, keys), *merged.part_fields(), (TUPLES, pa.int64()), *newest]
+        return Form(merged, pa.schema(columns), None if time is None else _NEWEST)
+
+    def states_in_sql(self, rows: DataFrame) -> tuple[DataFrame, list[str]] | None:
+        """Give the states as Spark makes them, and what to select of them, which is a step less than to do so here."""
+        from pyspark.sql import functions as F
+
+        sql = self._sql()
+        if sql is None:
+            return None
+        states = self.lift.whole.state_schema(self.lift.rows).names
+        columns = {name: sql[state] for name, state in zip(part_columns(len(states)), states, strict=True)}
+        columns[TUPLES] = "count(1)"
+        if self.lift.event_time is not None:
+            columns[_NEWEST] = f"max({sql_name(self.lift.event_time)})"
+        found = F.expr(f"struct({', '.join(f'{text} AS {name}' for name, text in columns.items())}) AS {PART}")
+        keys = [sql_name(name) for name in self.lift.key_names]
+        return rows.groupBy(*keys).agg(found), [*keys, f"{PART}.*"]
+
+    def states_in_parcels(
+        self, rows: DataFrame, table: RoutingTable, addresses: tuple[int, ...], *, ordered: bool
+    ) -> DataFrame:
+        """Give the states as Python workers make them, packed by where they go."""
+        needed = rows.selectExpr(*map(sql_name, self.lift.rows.names))
+        return needed.mapInArrow(_Gather(self.lift, table, addresses, ordered), parcel_type(ROWS))
+
+    def _sql(self) -> dict[str, str] | None:
+        """The lift in SQL, where there is one, and Spark takes the same keys for equal as we do."""
+        keys = [self.lift.rows.field(name).type for name in self.lift.key_names]
+        if any(pa.types.is_floating(kind) or pa.types.is_nested(kind) for kind in keys):
+            return None
+        return sql_of_lift(self.lift.whole, self.lift.rows)
+
+
+@dataclass(frozen=True, slots=True)
+class _Gather:
+    """Lifts the tuples of a task before they are shuffled, and packs the states by where they go.
+
+    Parameters
+    ----------
+    lift
+        What makes the states.
+    table, addresses
+        Where keys are, and the placement value of each channel.
+    ordered
+        Whether states carry the order in which they were made.
+    """
+
+    lift: Lift
+    table: RoutingTable
+    addresses: tuple[int, ...]
+    ordered: bool
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Give parcels of states, each for a channel that holds a copy of their keys."""
+        from pyspark import TaskContext
+
+        context, made = TaskContext.get(), 0
+        assert context is not None
+        for rows in together(promptly(batches), _AT_ONCE):
+            states, hashes = self.lift(rows.cast(self.lift.rows))
+            if self.ordered:
+                turns = np.arange(len(hashes)) + made + (context.partitionId() << 40)
+                states = states.append_column(ORDER, pa.array(turns))
+                made += len(hashes)
+            backups = self.table.backups(hashes)
+            chosen = np.concatenate([np.arange(len(hashes)), backups.rows])
+            channels = np.concatenate([self.table.home(hashes), backups.channels])
+            yield packed(states.take(chosen), np.array(self.addresses, np.int32)[channels], ROWS)

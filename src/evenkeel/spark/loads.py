@@ -14,29 +14,33 @@ from evenkeel.state import KEY_BYTES
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from numpy.typing import NDArray
+
     from evenkeel.operators import Groups
     from evenkeel.routing import RoutingTable
     from evenkeel.state import SlotTotals
 
-__all__ = ["levels_asked", "loads_of", "row_bytes"]
+__all__ = ["levels_asked", "loads_of", "state_bytes"]
 
 _NAME = 80  # characters of a key's name that a report has
 _HEAVY_KEYS = 100  # of each channel and batch, reported one by one
 
 
-def loads_of(groups: Groups, values: pa.Array, totals: SlotTotals, table: RoutingTable, channel: int) -> dict[str, Any]:
+def loads_of(
+    groups: Groups, counts: NDArray[np.int64], values: pa.Array, totals: SlotTotals, table: RoutingTable, channel: int
+) -> dict[str, Any]:
     """Tuples per slot and of the heaviest keys, and what the slots hold now; backups are no load.
 
     Parameters
     ----------
-    groups, values
-        The keys of a batch that are active on the channel, and the states that they have now, as they are stored.
+    groups, counts, values
+        The keys of a batch that are active on the channel, how many tuples each has, and the states that they have now,
+        as they are stored.
     totals
         What each slot of the channel holds.
     table, channel
         Where keys are, and whose report it is.
     """
-    counts = groups.counts
     by_slot = np.bincount(groups.hashes % table.slots, weights=counts, minlength=table.slots)
     touched = np.flatnonzero(by_slot)
     listed = contains(table.pin_hashes, groups.hashes) | contains(table.split_hashes, groups.hashes)
@@ -60,11 +64,9 @@ def loads_of(groups: Groups, values: pa.Array, totals: SlotTotals, table: Routin
     }
 
 
-def row_bytes(rows: pa.Table, totals: SlotTotals) -> float:
-    """Bytes of a row where rows are widest, going by those that came together, or of a state that may move."""
-    widths = [batch.nbytes / batch.num_rows for batch in rows.to_batches() if batch.num_rows]
-    held = int(totals.state_bytes.sum()) / max(1, int(totals.keys.sum()))
-    return max([held, *widths])
+def state_bytes(totals: SlotTotals) -> float:
+    """Bytes of a state that may move, on average."""
+    return int(totals.state_bytes.sum()) / max(1, int(totals.keys.sum()))
 
 
 def levels_asked(groups: Groups, where: Mapping[str, Mapping[Any, int]], table: RoutingTable) -> list[list[int]]:

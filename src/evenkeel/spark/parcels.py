@@ -15,11 +15,11 @@ import pyarrow as pa
 from evenkeel.spark.homes import PLACE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from numpy.typing import NDArray
 
-__all__ = ["packed", "parcel_type", "unpacked"]
+__all__ = ["packed", "parcel_type", "together", "unpacked"]
 
 _BYTES = 64 << 10
 """Of a parcel, unless a single row has more: 10,000, as many rows as Spark sends at once, are not too many then."""
@@ -51,6 +51,20 @@ def packed(rows: pa.Table, places: NDArray[np.int32], column: str) -> pa.RecordB
             parcels.append(sent.slice(first, min(step, end - first)).to_batches()[0].serialize().to_pybytes())
     columns = [pa.array(places[starts], pa.int32()), pa.array(parcels, pa.binary())]
     return pa.RecordBatch.from_arrays(columns, names=[PLACE, column])
+
+
+def together(batches: Iterable[pa.RecordBatch], at_once: int) -> Iterator[pa.Table]:
+    """Give many batches as one table, of about so many bytes."""
+    waiting: list[pa.RecordBatch] = []
+    size = 0
+    for batch in batches:
+        waiting.append(batch)
+        size += batch.nbytes
+        if size >= at_once:
+            yield pa.Table.from_batches(waiting)
+            waiting, size = [], 0
+    if waiting:
+        yield pa.Table.from_batches(waiting)
 
 
 def unpacked(parcels: pa.Array, schema: pa.Schema) -> Iterator[pa.RecordBatch]:

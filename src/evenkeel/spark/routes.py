@@ -6,14 +6,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pyarrow as pa
 
 from evenkeel.hashing import hash_keys
-from evenkeel.spark.parcels import packed
+from evenkeel.spark.parcels import packed, together
 from evenkeel.spark.worker import promptly
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+
+    import pyarrow as pa
 
     from evenkeel.routing import Router
 
@@ -51,7 +52,7 @@ class Route:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Give the tuples, packed by where they go."""
         addresses = np.array(self.addresses, np.int32)
-        for table in _together(promptly(batches)):
+        for table in together(promptly(batches), _AT_ONCE):
             rows = table.cast(self.row_schema)
             hashes = hash_keys(*(rows[name] for name in self.key_names))
             if self.probe is None:
@@ -65,17 +66,3 @@ class Route:
                 rows = rows.take(np.concatenate([plain, pairs[:, 0]]))
                 channels = np.concatenate([channels, pairs[:, 1]])
             yield packed(rows, addresses[channels], ROWS)
-
-
-def _together(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """Give many batches as one table."""
-    waiting: list[pa.RecordBatch] = []
-    size = 0
-    for batch in batches:
-        waiting.append(batch)
-        size += batch.nbytes
-        if size >= _AT_ONCE:
-            yield pa.Table.from_batches(waiting)
-            waiting, size = [], 0
-    if waiting:
-        yield pa.Table.from_batches(waiting)

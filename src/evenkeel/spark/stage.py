@@ -13,10 +13,11 @@ import pyarrow as pa
 from evenkeel.errors import CorruptDataError, IncompatibleCheckpointError, InvalidArgumentError, InvalidPlanError
 from evenkeel.operators import Mergeable
 from evenkeel.operators.mergeable import sql_name
+from evenkeel.operators.split import Partial
 from evenkeel.routing.replicas import switchable
 from evenkeel.spark.carriage import Carriage, carriage
 from evenkeel.spark.columns import with_channel, with_copies
-from evenkeel.spark.combine import Combining, Form
+from evenkeel.spark.combine import Combining, Form, Lift
 from evenkeel.spark.homes import PLACE, Homes, executors
 from evenkeel.spark.parcels import parcel_type
 from evenkeel.spark.probe import WarmProbe
@@ -42,6 +43,9 @@ _PAYS, _PAYS_FROM = 4.0, 8.0
 """Tuples per partial state from which combining goes on; tuples per key from which it is tried."""
 _MANY = 100_000
 """Tuples of a batch for which combining pays, where a further exchange costs as much as a small batch."""
+_SLOW_US, _SLOW_MS = 10.0, 50.0
+"""Microseconds of work per tuple, and milliseconds per channel, from which on it begins before all tuples have come:
+Spark needs about one microsecond to bring a tuple."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +166,8 @@ class KeyedStage:
     """By number of channels, homes that were left: for when there are as many channels again."""
     _uprooted: bool = False
     _combines: bool = field(init=False)
+    _slow: bool = False
+    """Whether the operator takes longer over tuples than Spark takes to bring them."""
 
     def __post_init__(self) -> None:
         self._combines = self.combine is True
@@ -196,8 +202,14 @@ class KeyedStage:
         assert len(homes.places) == table.channels
         moved, rerouted = self._carriage(before, table, versions)
         old = self._homes_of(before.table.channels) if moved.sends else homes
-        combining = self._combining()
-        form = Form(self.operator, self.row_schema, self.event_time) if combining is None else combining.form()
+        lift = self._lift(now)
+        combining = Combining(lift) if lift is not None and self._combines else None
+        early = lift if self._begins_early(table) and combining is None else None
+        form = Form(self.operator, self.row_schema, self.event_time)
+        if combining is not None:
+            form = combining.form
+        elif early is not None:
+            form = early.form
         attempts = uuid.uuid4().hex
         task = StageTask(
             checkpoint=self.checkpoint,
@@ -223,6 +235,7 @@ class KeyedStage:
             stops_if_cold=switchable(before.table) & switchable(table),
             levels_where=self.levels_where,
             ordered=table.has_backups and not form.operator.any_order,
+            lift=early,
             merges_arrivals=self.operator.merges and (before.splits or self.splits),
             stays=_by_host(homes) if self._uprooted else None,
             refuses_null_keys=self.null_keys == "error",
@@ -255,16 +268,25 @@ class KeyedStage:
             self._leave([homes for homes in self._left if len(homes.places) == len(self._homes.places)])
         return cold
 
-    def _combining(self) -> Combining | None:
-        if not self._combines:
+    def _lift(self, now: Moment) -> Lift | None:
+        """What makes partial states of tuples, if states merge."""
+        if not isinstance(self.operator, (Mergeable, Partial)):
             return None
-        assert isinstance(self.operator, Mergeable)
-        return Combining(self.operator, self.key_names, self.row_schema, self.event_time)
+        return Lift(self.operator, self.key_names, self.row_schema, self.event_time, now)
 
-    def reconsider_combining(self, reports: list[dict[str, Any]]) -> None:
-        """Combine the next batch if that pays, going by this one: if it makes much fewer rows of very many."""
+    def _begins_early(self, table: RoutingTable) -> bool:
+        """Whether tuples are lifted as they come: of a slow operator, if nothing but the states is asked of them."""
+        return self._slow and not self.levels_where and (not table.has_backups or self.operator.any_order)
+
+    def learn(self, reports: list[dict[str, Any]]) -> None:
+        """Go by this batch in how the next one runs.
+
+        Tuples are combined if that makes much fewer rows of very many. An operator that is slow gets them as they come.
+        """
+        tuples, rows, keys = (sum(report[name] for report in reports) for name in ("tuples", "rows", "keys"))
+        work_ms = sum(report["work_ms"] for report in reports)
+        self._slow = work_ms > max(_SLOW_US * rows / 1000, _SLOW_MS * len(reports))
         if self.combine is None:
-            tuples, rows, keys = (sum(report[name] for report in reports) for name in ("tuples", "rows", "keys"))
             if self._combines:
                 self._combines = tuples >= max(_PAYS * rows, _MANY / 2)
             else:
@@ -274,15 +296,18 @@ class KeyedStage:
         """Drop null keys and combine, as asked, keep the columns that the task needs, and add where each row goes."""
         if self.null_keys == "drop":
             rows = rows.dropna(subset=list(self.key_names))
-        kept = list(map(sql_name, task.row_schema.names))
+        kept = list(map(sql_name, self.row_schema.names))
         if combining is not None:
-            rows, kept = combining.combine(rows, task.now)
+            states = combining.states_in_sql(rows)
+            if states is None:
+                return combining.states_in_parcels(rows, task.table, task.addresses, ordered=task.ordered)
+            rows, kept = states
         how = (self.key_names, task.table, PLACE, task.addresses, kept)
         if task.table.has_backups:
             return with_copies(rows, *how, order=task.ordered)
         if self.router is None:
             return with_channel(rows, *how)
-        route = Route(self.router, self.key_names, task.row_schema, task.addresses, self.probe)
+        route = Route(self.router, self.key_names, self.row_schema, task.addresses, self.probe)
         return rows.selectExpr(*kept).mapInArrow(route, parcel_type(ROWS))
 
     def _carriage(

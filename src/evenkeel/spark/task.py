@@ -24,10 +24,10 @@ from evenkeel.hashing import hash_keys
 from evenkeel.operators import NEVER, Groups, RowCodec
 from evenkeel.spark.arrivals import merge_arrivals
 from evenkeel.spark.carriage import targets_of
-from evenkeel.spark.columns import ORDER
 from evenkeel.spark.combine import TUPLES
 from evenkeel.spark.homes import HOME, HOME_ROWS, PLACE, host_name, seat_of
-from evenkeel.spark.loads import levels_asked, loads_of, row_bytes
+from evenkeel.spark.intake import Intake
+from evenkeel.spark.loads import levels_asked, loads_of, state_bytes
 from evenkeel.spark.parcels import packed, unpacked
 from evenkeel.spark.routes import ROWS
 from evenkeel.spark.times import LATE, event_times
@@ -52,6 +52,7 @@ if TYPE_CHECKING:
 
     from evenkeel.operators import Moment, Operator, Update
     from evenkeel.routing import Router, RoutingTable
+    from evenkeel.spark.combine import Lift
     from evenkeel.state import StateView
 
 __all__ = ["COLD", "REPORT", "STATE", "StageTask"]
@@ -93,6 +94,8 @@ class StageTask:
         By column and value of a tuple, how many copies its key is to have.
     ordered
         Whether tuples carry the order of their arrival, and are to be put into it.
+    lift
+        What makes partial states of tuples while others are still to come, and gives the operator only those.
     merges_arrivals
         Whether state that arrives is a part of a key that may be here already.
     stays
@@ -128,6 +131,7 @@ class StageTask:
     stops_if_cold: frozenset[int] = frozenset()
     levels_where: Mapping[str, Mapping[Any, int]] = field(default_factory=dict)
     ordered: bool = False
+    lift: Lift | None = None
     merges_arrivals: bool = False
     stays: Mapping[str, frozenset[int]] | None = None
     refuses_null_keys: bool = False
@@ -163,9 +167,9 @@ class StageTask:
     def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Import, update, emit and commit one channel."""
         started = time.perf_counter()
-        channel, rows, arrived = self._sort_out(promptly(batches))
+        channel, taken = self._take_in(promptly(batches))
         try:
-            yield from self._process(channel, rows, arrived, started)
+            yield from self._process(channel, taken, started)
         except KeyFailedError as error:
             raise self._failed(channel, f"at key {error.key!r}: {error}", key=error.key) from error
         except ColdChannelError:
@@ -188,40 +192,33 @@ class StageTask:
             **fields,
         )
 
-    def _sort_out(self, batches: Iterable[pa.RecordBatch]) -> tuple[int, pa.Table, list[pa.RecordBatch]]:
+    def _take_in(self, batches: Iterable[pa.RecordBatch]) -> tuple[int, Intake]:
         """Tell home rows, moved state and tuples apart."""
         homes: list[int] = []
-        tuples: list[pa.RecordBatch] = []
-        arrived: list[pa.RecordBatch] = []
+        taken = Intake(self.row_schema if self.lift is None else self.lift.rows, self.lift, self.ordered)
         for batch in batches:
             others = pc.less(batch.column(PLACE), 0)
             homes += batch.column(PLACE).filter(others).to_pylist()
             if STATE in batch.schema.names:  # only where the table changed
-                arrived += unpacked(batch.column(STATE), EXPORTED)
+                taken.states += unpacked(batch.column(STATE), EXPORTED)
                 others = pc.or_(others, batch.column(STATE).is_valid())
             if ROWS in batch.schema.names:
-                tuples += unpacked(batch.column(ROWS), self.row_schema)
+                for rows in unpacked(batch.column(ROWS), taken.schema):
+                    taken.add(rows)
                 continue
             if others.true_count:
                 batch = batch.filter(pc.invert(others))  # noqa: PLW2901
-            tuples.append(batch.select([*self.row_schema.names, *([ORDER] if self.ordered else [])]))
+            taken.add(batch.select(taken.schema.names))
         if len(homes) != HOME_ROWS or len(set(homes)) != 1:
             raise MisplacedTaskError(
                 f"A task of stage {self.stage!r} found the home rows {sorted(homes)} instead of one home. This "
                 "version or these settings of Spark do not keep a union partition-aware; nothing is committed.",
                 homes=homes,
             )
-        channel = self.seats[self.marks.index(homes[0])]
-        if not tuples:
-            return channel, self.row_schema.empty_table(), arrived
-        rows = pa.Table.from_batches(tuples)
-        if self.ordered:
-            rows = rows.take(np.argsort(rows[ORDER].to_numpy(), kind="stable")).drop_columns(ORDER)
-        return channel, rows.cast(self.row_schema), arrived
+        return self.seats[self.marks.index(homes[0])], taken
 
-    def _process(
-        self, channel: int, rows: pa.Table, arrived: list[pa.RecordBatch], started: float
-    ) -> Iterator[pa.RecordBatch]:
+    def _process(self, channel: int, taken: Intake, started: float) -> Iterator[pa.RecordBatch]:
+        rows, arrived = taken.rows(), taken.states
         if self.stays is not None:
             self._forget_others()
         attempt = f"{self.attempts}-{uuid.uuid4().hex}"
@@ -241,29 +238,36 @@ class StageTask:
             if self._clock is not None:
                 delta.woken_until = self._clock
                 active, standby = self._with_due_keys(active, standby, channel, view, delta, codec)
+            work_started = time.perf_counter()
             update, values = self._update(active, view, delta, codec)
+            work_ms = taken.lifting_ms + 1000 * (time.perf_counter() - work_started)
             if standby is not None:
                 self._update(standby, view, delta, codec)
             written = store.write_delta(view, delta, batch=self.batch, attempt=attempt)
             outputs = self._outputs(active, update)
+            counts = active.counts
+            if self.lift is not None:
+                tuples = active.rows[TUPLES].to_numpy()
+                counts = np.bincount(active.key_of, weights=tuples, minlength=len(active)).astype(np.int64)
             known_times = active.times[active.times != NEVER] if active.times is not None else np.empty(0, np.int64)
             report = {
                 "channel": channel,
                 "host": host_name(),
-                "rows": active.rows.num_rows,
+                "rows": int(counts.sum()),
                 "tuples": _sum(active.rows, TUPLES, missing=active.rows.num_rows),
                 "keys": len(active),
                 "backup_rows": 0 if standby is None else standby.rows.num_rows,
                 "late": update.late + _sum(active.rows, LATE, missing=0),
                 "results": outputs.num_rows,
                 "newest": int(known_times.max()) if len(known_times) else None,
-                "row_bytes": row_bytes(rows, written.totals),
+                "row_bytes": max(taken.row_bytes, state_bytes(written.totals)),
                 "imported_bytes": moved_bytes,
                 "import_ms": import_ms,
                 "opened": view.opening.how,
                 "opened_ms": view.opening.took_ms,
+                "work_ms": work_ms,
                 "busy_ms": max(0.0, 1000 * (time.perf_counter() - started) - import_ms - view.opening.took_ms),
-                "loads": loads_of(active, values, written.totals, self.table, channel),
+                "loads": loads_of(active, counts, values, written.totals, self.table, channel),
                 "levels": levels_asked(active, self.levels_where, self.table),
             }
             ref = store.write_manifest(view, written, batch=self.batch, attempt=attempt, report=report)

@@ -1,0 +1,78 @@
+"""Tuples that are lifted as they come give what all of them give at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evenkeel.operators import Count, Moment
+from evenkeel.operators.split import Partial
+from evenkeel.spark import intake
+from evenkeel.spark.columns import ORDER
+from evenkeel.spark.combine import TUPLES, Lift
+from evenkeel.spark.intake import Intake
+from operators.harness import groups_of
+
+SCHEMA = pa.schema([("key", pa.string()), ("value", pa.int64())])
+CUTS = st.lists(st.lists(st.sampled_from(["a", "b", "c", None]), max_size=6), max_size=6)
+
+
+def batches(cuts: list[list[str | None]]) -> list[pa.RecordBatch]:
+    return [pa.record_batch([keys, list(range(len(keys)))], schema=SCHEMA) for keys in cuts]
+
+
+@pytest.mark.parametrize("operator", [Count(), Partial(Count())], ids=["whole", "first half"])
+@given(cuts=CUTS, at_once=st.integers(1, 8))
+def test_states_lifted_on_the_way_merge_to_those_of_all_tuples(operator, cuts, at_once):
+    lift = Lift(operator, ("key",), SCHEMA, None, Moment())
+    taken = Intake(SCHEMA, lift)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(intake, "_AT_ONCE", at_once)
+        for batch in batches(cuts):
+            taken.add(batch)
+        found = taken.rows()
+    assert found.schema == lift.form.rows
+    groups = groups_of(found)
+    none = lift.form.operator.state_schema(found.schema).empty_table().take(pa.nulls(len(groups), pa.int64()))
+    update = lift.form.operator.update(groups, none, none)
+    wanted = groups_of(pa.Table.from_batches(batches(cuts), SCHEMA))
+    assert groups.keys.to_pylist() == wanted.keys.to_pylist()
+    assert update.states["count"].to_pylist() == wanted.counts.tolist()
+    assert sum(found[TUPLES].to_pylist()) == sum(map(len, cuts))
+
+
+def test_tuples_come_in_the_order_of_their_arrival():
+    taken = Intake(SCHEMA, ordered=True)
+    for turns, values in (([5, 1], [50, 10]), ([0, 3], [0, 30])):
+        taken.add(pa.record_batch([["a", "a"], values, turns], schema=SCHEMA.append(pa.field(ORDER, pa.int64()))))
+    assert taken.rows()["value"].to_pylist() == [0, 10, 30, 50]
+    assert taken.rows().schema == SCHEMA
+
+
+@dataclass(frozen=True)
+class Picky(Count):
+    """Does not like a key."""
+
+    def lift(self, groups):
+        if "b" in groups.keys["key"].to_pylist():
+            raise ValueError("not b")
+        return super().lift(groups)
+
+
+def test_a_failure_on_the_way_is_told_at_the_end_and_nothing_is_lifted_after_it(monkeypatch):
+    monkeypatch.setattr(intake, "_AT_ONCE", 1)
+    taken = Intake(SCHEMA, Lift(Picky(), ("key",), SCHEMA, None, Moment()))
+    for batch in batches([["a"], ["b"], ["c"]]):
+        taken.add(batch)
+    with pytest.raises(ValueError, match="not b"):
+        taken.rows()
+
+
+def test_nothing_came():
+    assert Intake(SCHEMA).rows() == SCHEMA.empty_table()
+    lift = Lift(Count(), ("key",), SCHEMA, None, Moment())
+    assert Intake(SCHEMA, lift).rows() == lift.form.rows.empty_table()
