@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from evenkeel.errors import InvalidArgumentError
 from evenkeel.hashing import hash_keys
 from evenkeel.state import SECOND_SEED, Selection, second_hash
-from evenkeel.state.identity import as_list, locate, pack, unpack
+from evenkeel.state.identity import as_list, ascending, locate, pack, unpack
 
 LONGS = st.integers(-(2**63), 2**63 - 1)
 EDGES = st.sampled_from([-(2**63), -1, 0, 1, 2**63 - 1, 256, -256]) | LONGS
@@ -27,7 +27,7 @@ def columns(names):
 def test_packed_keys_sort_as_their_numbers_do_and_come_back_whole(names):
     packed = pack(*columns(names))
     assert list(zip(*(part.tolist() for part in unpack(packed)), strict=True)) == names
-    assert [names[place] for place in np.argsort(packed, kind="stable")] == sorted(names)
+    assert ascending(packed).tolist() == sorted(range(len(names)), key=lambda place: names[place])
     listed = as_list(packed)
     assert all(len(key) == 20 for key in listed)
     assert [names[place] for place in sorted(range(len(names)), key=lambda place: listed[place])] == sorted(names)

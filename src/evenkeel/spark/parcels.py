@@ -40,7 +40,8 @@ def packed(rows: pa.Table, places: NDArray[np.int32], column: str) -> pa.RecordB
     column
         What the column of parcels is called.
     """
-    order = np.argsort(places, kind="stable")
+    few = len(places) and places.max() <= np.iinfo(np.uint16).max  # which NumPy sorts in a tenth of the time
+    order = np.argsort(places.astype(np.uint16) if few else places, kind="stable")
     sent, places = rows.take(pa.array(order)).combine_chunks(), places[order]
     step = max(1, _BYTES * len(places) // max(1, sent.nbytes))
     bounds = [*np.flatnonzero(np.diff(places, prepend=-1)), len(places)]  # no place is below 0

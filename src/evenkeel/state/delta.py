@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evenkeel.errors import InvalidArgumentError
-from evenkeel.state.identity import KEY_BYTES, pack
+from evenkeel.state.identity import KEY_BYTES, ascending, pack
 from evenkeel.state.selection import NOTHING, Selection
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ class Delta:
         if not self._keys:
             return Pending(pack([], [], []), pa.array([], pa.large_binary()), np.empty(0, np.int64))
         keys = np.concatenate(self._keys)
-        order = np.argsort(keys, kind="stable")
+        order = ascending(keys)
         keys = keys[order]
         first = np.concatenate([np.ones(min(1, len(keys)), np.bool_), keys[1:] != keys[:-1]])
         last = np.concatenate([first[1:], np.ones(min(1, len(keys)), np.bool_)])

@@ -26,13 +26,14 @@ from evenkeel.hashing import hash_keys
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["KEY_BYTES", "SECOND_SEED", "as_list", "locate", "pack", "second_hash", "unpack"]
+__all__ = ["KEY_BYTES", "SECOND_SEED", "as_list", "ascending", "locate", "pack", "second_hash", "unpack"]
 
 KEY_BYTES = 20
 SECOND_SEED = 1780871924896934034
 """Where the second hash starts from: Spark's ``xxhash64(4242L)``."""
 
 _PACKED = np.dtype([("slot", ">u4"), ("hash", ">u8"), ("hash2", ">u8")])
+_START = np.dtype({"names": ["start"], "formats": [">u8"], "offsets": [0], "itemsize": KEY_BYTES})
 _SIGN = np.uint64(1 << 63)
 
 
@@ -89,6 +90,18 @@ def unpack(packed: NDArray[np.bytes_]) -> tuple[NDArray[np.int32], NDArray[np.in
     fields = packed.view(_PACKED)
     hashes, hashes2 = ((fields[name].astype(np.uint64) ^ _SIGN).view(np.int64) for name in ("hash", "hash2"))
     return fields["slot"].astype(np.int32), hashes, hashes2
+
+
+def ascending(packed: NDArray[np.bytes_]) -> NDArray[np.int64]:
+    """Give the places of packed keys in ascending order; equal ones stay as they are.
+
+    By the first eight bytes of each, as one number, where these tell all of them apart: as a rule they do, and it takes
+    a third of the time. O(keys · log keys).
+    """
+    starts = np.ascontiguousarray(packed).view(_START)["start"].astype(np.uint64)
+    order = np.argsort(starts)
+    starts = starts[order]
+    return np.argsort(packed, kind="stable") if (starts[1:] == starts[:-1]).any() else order
 
 
 def as_list(packed: NDArray[np.bytes_]) -> list[bytes]:

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from evenkeel.errors import InvalidArgumentError
 from evenkeel.state.delta import ABSENT, UNKNOWN
-from evenkeel.state.identity import KEY_BYTES, as_list, locate, pack, unpack
+from evenkeel.state.identity import KEY_BYTES, as_list, ascending, locate, pack, unpack
 from evenkeel.state.reader import Reader
 from evenkeel.state.selection import EVERYTHING
 from evenkeel.state.totals import SlotTotals
@@ -117,7 +117,7 @@ class StateView:
         O(keys · log keys held), about 0.4 µs per key.
         """
         packed = pack(slots, hashes, hashes2)
-        order = np.argsort(packed)
+        order = ascending(packed)
         packed = packed[order]
         values: list[Any] = self._reader.lookup(as_list(packed))
         if delta:
