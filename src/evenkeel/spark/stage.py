@@ -39,7 +39,7 @@ __all__ = ["KeyedStage", "NullKeys", "Placement", "StageRun"]
 
 NullKeys = Literal["keep", "drop", "error"]
 
-_PAYS, _PAYS_FROM = 4.0, 8.0
+_PAYS, _PAYS_FROM = 5.0, 7.0
 """Tuples per partial state from which combining goes on; tuples per key from which it is tried."""
 _MANY = 100_000
 """Tuples of a batch for which combining pays, where a further exchange costs as much as a small batch."""
