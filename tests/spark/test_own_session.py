@@ -20,6 +20,14 @@ def _settings(spark) -> dict[str, str]:
     return {row["key"]: row["value"] for row in spark.sql("SET").collect()}
 
 
+def _run(spark, path, sink) -> None:
+    """Count the words below a path."""
+    flow = stream(file_stream(spark, path / "in"), key="word").apply(Count(), channels=2)
+    query = flow.start(sink, checkpoint=str(path / "checkpoint"), local_directory=str(path / "local"))
+    query.process_all_available()
+    query.stop()
+
+
 def test_limits_are_lifted_for_narrow_rows_only_and_the_users_session_stays_as_it_is(spark, tmp_path):
     narrow = pa.table({"word": [str(number) for number in range(400)]})
     wide = pa.table({"word": [f"{number:04000d}" for number in range(40)]})
@@ -55,13 +63,7 @@ def test_a_limit_that_rows_come_near_stays(spark, tmp_path):
     usual = spark.conf.get(LIMIT)
     spark.conf.set(LIMIT, "1m")  # 10,000 rows of 100 bytes
     try:
-        query = (
-            stream(file_stream(spark, tmp_path / "in"), key="word")
-            .apply(Count(), channels=2)
-            .start(sink, checkpoint=str(tmp_path / "checkpoint"), local_directory=str(tmp_path / "local"))
-        )
-        query.process_all_available()
-        query.stop()
+        _run(spark, tmp_path, sink)
     finally:
         spark.conf.set(LIMIT, usual)
     assert seen == ["1m", "1m"]
@@ -81,12 +83,6 @@ def test_exchanges_have_as_many_tasks_as_run_at_once_unless_the_user_chose_a_num
 
     for start in range(2):  # a query that goes on has the number of its checkpoint from Spark at first
         write_batches(tmp_path / "in", [table] * (start + 1))
-        query = (
-            stream(file_stream(users, tmp_path / "in"), key="word")
-            .apply(Count(), channels=2)
-            .start(sink, checkpoint=str(tmp_path / "checkpoint"), local_directory=str(tmp_path / "local"))
-        )
-        query.process_all_available()
-        query.stop()
+        _run(users, tmp_path, sink)
     assert seen == [chosen or str(spark.sparkContext.defaultParallelism)] * 2
     assert users.conf.get(PARTITIONS) == (chosen or "200")
