@@ -26,6 +26,7 @@ def _run(spark, path, sink) -> None:
     query = flow.start(sink, checkpoint=str(path / "checkpoint"), local_directory=str(path / "local"))
     query.process_all_available()
     query.stop()
+    query.stop()  # does no harm
 
 
 def test_limits_are_lifted_for_narrow_rows_only_and_the_users_session_stays_as_it_is(spark, tmp_path):
