@@ -140,7 +140,7 @@ def test_a_signal_that_ends_spark_as_well_is_told_in_a_line_and_a_second_run_goe
     write_batches(folder / "in", tables)
     code, _, told = signalled(job_file(folder, FILES), send)
     assert code == 2, told[-3000:]
-    assert re.search("^error: (Spark|The query failed)", told, re.MULTILINE)
+    assert re.search("^error: (Spark|The query failed)", told, re.MULTILINE), told[-3000:]
     assert "evenkeel/cli" not in told  # no traceback of ours
     assert "while sending command" not in told  # nor of Py4J, which logs what it raises
     assert list(Path("checkpoint/lease").iterdir()) == []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import re
+import subprocess
 import sys
 from contextlib import contextmanager, suppress
 from pathlib import Path as FilePath
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["RunningJob", "check_job", "make_session", "stop_session"]
 
-_LOOK_EVERY_SECONDS = 0.1
+_LOOK_EVERY_SECONDS, _LAST_WORDS_SECONDS = 0.1, 10.0
 _SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -151,12 +152,23 @@ def _unless_java_ends() -> Iterator[None]:
     except (PySparkException, Py4JJavaError) as error:
         raise StageFailedError(f"Spark failed. {str(error).strip().splitlines()[0]}") from error
     except (Py4JError, ConnectionError) as error:
+        _await_java()
         raise StageFailedError(
             "Spark's Java process has ended, and the batch in progress with it. All that was committed is kept: run "
             "the job again, and it goes on from there."
         ) from error
     finally:
         root.removeFilter(_not_of_py4j)
+
+
+def _await_java() -> None:
+    """Wait until Spark's process is gone, or our line would stand in the middle of its last words."""
+    from pyspark import SparkContext
+
+    java = getattr(SparkContext._gateway, "proc", None)  # noqa: SLF001 - nothing else knows the process
+    if java is not None:
+        with suppress(subprocess.TimeoutExpired):
+            java.wait(_LAST_WORDS_SECONDS)
 
 
 def _not_of_py4j(record: logging.LogRecord) -> bool:
