@@ -50,7 +50,7 @@ def test_a_sink_may_read_its_results_twice_and_the_stage_still_runs_once(spark, 
 def test_a_batch_runs_again_where_the_attempt_that_the_sink_has_seen_is_not_certain(
     spark, tmp_path, place, monkeypatch
 ):
-    from evenkeel.spark.stage import StageRun
+    from evenkeel.spark.run import StageRun
 
     tables = [zipf_words(200, 20, seed) for seed in range(3)]
     write_batches(tmp_path / "in", tables)

@@ -9,12 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenkeel.operators import Count, Moment
+from evenkeel.operators import Count, Moment, Tumbling
 from evenkeel.operators.split import Partial
 from evenkeel.spark import intake
 from evenkeel.spark.columns import ORDER
 from evenkeel.spark.combine import TUPLES, Lift
 from evenkeel.spark.intake import Intake
+from evenkeel.spark.times import LATE, TIME
 from operators.harness import groups_of
 
 SCHEMA = pa.schema([("key", pa.string()), ("value", pa.int64())])
@@ -26,12 +27,13 @@ def batches(cuts: list[list[str | None]]) -> list[pa.RecordBatch]:
 
 
 @pytest.mark.parametrize("operator", [Count(), Partial(Count())], ids=["whole", "first half"])
-@given(cuts=CUTS, at_once=st.integers(1, 8))
-def test_states_lifted_on_the_way_merge_to_those_of_all_tuples(operator, cuts, at_once):
+@given(cuts=CUTS, at_once=st.integers(1, 8), together=st.integers(1, 4))
+def test_states_lifted_on_the_way_merge_to_those_of_all_tuples(operator, cuts, at_once, together):
     lift = Lift(operator, ("key",), SCHEMA, None, Moment())
     taken = Intake(SCHEMA, lift)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(intake, "_AT_ONCE", at_once)
+        patch.setattr(intake, "_TOGETHER", together)
         for batch in batches(cuts):
             taken.add(batch)
         found = taken.rows()
@@ -43,6 +45,26 @@ def test_states_lifted_on_the_way_merge_to_those_of_all_tuples(operator, cuts, a
     assert groups.keys.to_pylist() == wanted.keys.to_pylist()
     assert update.states["count"].to_pylist() == wanted.counts.tolist()
     assert sum(found[TUPLES].to_pylist()) == sum(map(len, cuts))
+
+
+def test_newest_times_and_late_tuples_are_gathered_with_the_states():
+    """Of a window that is over, tuples come late; the newest time of a key is that of all its tuples."""
+    schema = pa.schema([("key", pa.string()), ("ts", pa.timestamp("us", "UTC"))])
+    lift = Lift(Tumbling(Count(), "10 seconds"), ("key",), schema, "ts", Moment(watermark=15_000_000))
+    seconds = [[3, 12], [21, 18], [2, 14], [30, 17]]
+    parts = [
+        lift(pa.table([["a", "b"], pa.array([1_000_000 * second for second in two], schema.types[1])], schema=schema))[
+            0
+        ]
+        for two in seconds
+    ]
+    gathered = lift.gather(pa.concat_tables(parts))
+    assert dict(zip(gathered["key"].to_pylist(), gathered[TIME].to_pylist(), strict=True)) == {
+        "a": 30_000_000,
+        "b": 18_000_000,
+    }
+    assert sum(gathered[LATE].to_pylist()) == 2
+    assert gathered[TUPLES].to_pylist() == [4, 4]
 
 
 def test_tuples_come_in_the_order_of_their_arrival():

@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 
 from evenkeel.hashing import hash_keys
 from evenkeel.routing import Ragged, RoutingTable
-from evenkeel.spark.columns import with_channel
+from evenkeel.spark.columns import Columns, channel_of, with_channel
 from evenkeel.spark.placement import placement_values
 
 pytestmark = pytest.mark.spark
@@ -54,6 +54,27 @@ def test_spark_routes_as_the_table_does(spark):
     split = np.array(routed["word"].to_pylist(), object) == "w2"
     np.testing.assert_array_equal(channel[~split], home[~split])
     assert set(channel[split].tolist()) == {1, 3}
+
+
+def test_columns_are_made_once_and_serve_any_rows(spark):
+    values, frame = words(spark)
+    table, columns = some_table().evolve(split_hashes=[], split_channels=Ragged.empty(0)), Columns()
+    made = []
+    for rows in (frame, frame.limit(100)):
+        routed = with_channel(rows, ["word"], table, columns=columns).toArrow()
+        np.testing.assert_array_equal(routed["channel"].to_numpy(), table.route(routed["word"]))
+        made.append(columns("`word`")[0])
+    assert made[0] is made[1]
+    assert len(values) > 100
+
+
+def test_where_a_key_goes_can_be_said_of_its_group(spark):
+    _, frame = words(spark)
+    table = some_table().evolve(split_hashes=[], split_channels=Ragged.empty(0))
+    place = channel_of(("word",), table)
+    grouped = frame.groupBy("word").agg(F.count("*").alias("n"), F.expr(f"{place} AS channel")).toArrow()
+    np.testing.assert_array_equal(grouped["channel"].to_numpy(), table.route(grouped["word"]))
+    assert sum(grouped["n"].to_pylist()) == 3000
 
 
 def test_a_table_without_listed_keys_needs_no_join(spark):

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from evenkeel.control import Controller, ServiceLevels
-    from evenkeel.spark.stage import KeyedStage, StageRun
+    from evenkeel.spark.run import StageRun
+    from evenkeel.spark.stage import KeyedStage
     from evenkeel.state import Commit, ManifestRef
 
 __all__ = ["BalancedStage"]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,15 +16,39 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
     from evenkeel.routing import Ragged, RoutingTable
 
-__all__ = ["ORDER", "with_channel", "with_copies"]
+__all__ = ["ORDER", "Columns", "channel_of", "with_channel", "with_copies"]
 
 ORDER = "__evenkeel_order"
 """In which order tuples arrived: the same on every copy of their key."""
 _MANY = 2048  # entries from which on a broadcast costs less than constants that go with every task
+_KEPT_COLUMNS = 32
+_KEPT_TABLES = 16
+
+
+@dataclass(slots=True)
+class Columns:
+    """Spark's columns by their SQL, each made once for all batches of a query.
+
+    A column says what is computed, of whatever rows it is given to. To call Spark for each one, and to have a table of
+    constants parsed, takes longer than to plan the query.
+    """
+
+    _made: dict[str, Column] = field(default_factory=dict)
+
+    def __call__(self, *texts: str) -> list[Column]:
+        """Give the columns that these texts say."""
+        from pyspark.sql import functions as F
+
+        if len(self._made) > _KEPT_COLUMNS:  # of tables that were
+            self._made.clear()
+        for text in texts:
+            if text not in self._made:
+                self._made[text] = F.expr(text)
+        return [self._made[text] for text in texts]
 
 
 def _literal_array(values: Sequence[Any], kind: str = "int") -> str:
@@ -41,6 +67,7 @@ def with_channel(
     column: str = "channel",
     addresses: Sequence[int] | None = None,
     kept: Sequence[str] | None = None,
+    columns: Columns | None = None,
 ) -> DataFrame:
     """Add the channel of each row as ``column``, or its address: its slot's, or that of its key's own entry.
 
@@ -57,19 +84,51 @@ def with_channel(
         Of each channel, if not its number.
     kept
         The columns of ``frame`` to keep, in SQL; all by default.
+    columns
+        What was made for batches before.
     """
-    address = np.arange(table.channels) if addresses is None else np.array(addresses)
+    keys, given = tuple(keys), None if addresses is None else tuple(addresses)
     kept = list(map(sql_name, frame.columns)) if kept is None else kept
-    key_hash = _hash_of(keys)
-    slots = _literal_array(address[table.slot_channels].tolist())
-    place = f"get({slots}, int(pmod({key_hash}, {table.slots}L)))"
-    listed = np.concatenate([table.pin_hashes, table.split_hashes])
-    if len(listed):
-        own = [address[channels].tolist() for channels in table.active_channels(listed).tolist()]
-        frame, entry = _with_entries(frame, key_hash, listed, own, column)
-        turn = f"int(pmod(monotonically_increasing_id(), size({entry})))" if len(table.split_hashes) else "0"
-        place = f"coalesce(get({entry}, {turn}), {place})"
-    return frame.selectExpr(*kept, f"{place} AS {sql_name(column)}")
+    columns = Columns() if columns is None else columns
+    place = channel_of(keys, table, given)
+    if place is None:
+        frame, entry = _with_entries(frame, _hash_of(keys), *_listed(table, given), column)
+        place = _place(keys, table, given, entry)
+    return frame.select(*columns(*kept, f"{place} AS {sql_name(column)}"))
+
+
+@lru_cache(_KEPT_TABLES)
+def channel_of(keys: tuple[str, ...], table: RoutingTable, addresses: tuple[int, ...] | None = None) -> str | None:
+    """Say in SQL which channel a row goes to, or its address; None where so many keys are listed that it takes a join.
+
+    It is the same for all rows of a key, unless the table splits keys.
+    """
+    hashes, places = _listed(table, addresses)
+    if len(hashes) > _MANY:
+        return None
+    entry = _entry(_hash_of(keys), hashes.tolist(), places) if len(hashes) else None
+    return _place(keys, table, addresses, entry)
+
+
+def _addresses(table: RoutingTable, addresses: tuple[int, ...] | None) -> NDArray[np.int64]:
+    return np.arange(table.channels) if addresses is None else np.array(addresses)
+
+
+def _listed(table: RoutingTable, addresses: tuple[int, ...] | None) -> tuple[NDArray[np.int64], list[list[int]]]:
+    """Give the keys that have entries, and the addresses of each one's channels."""
+    hashes = np.concatenate([table.pin_hashes, table.split_hashes])
+    address = _addresses(table, addresses)
+    return hashes, [address[channels].tolist() for channels in table.active_channels(hashes).tolist()]
+
+
+def _place(keys: tuple[str, ...], table: RoutingTable, addresses: tuple[int, ...] | None, entry: str | None) -> str:
+    """Say where a row goes: by its key's entry, if there is one, else by its slot."""
+    slots = _literal_array(_addresses(table, addresses)[table.slot_channels].tolist())
+    place = f"get({slots}, int(pmod({_hash_of(keys)}, {table.slots}L)))"
+    if entry is None:
+        return place
+    turn = f"int(pmod(monotonically_increasing_id(), size({entry})))" if len(table.split_hashes) else "0"
+    return f"coalesce(get({entry}, {turn}), {place})"
 
 
 def with_copies(

@@ -11,7 +11,7 @@ import pyarrow as pa
 from evenkeel.hashing import hash_keys
 from evenkeel.operators import NEVER, NO_WATERMARK, Groups, Moment
 from evenkeel.operators.mergeable import sql_name, sql_of_lift
-from evenkeel.operators.split import PART, MergedColumns, Partial, part_columns
+from evenkeel.operators.split import MergedColumns, Partial, part_columns
 from evenkeel.spark.columns import ORDER
 from evenkeel.spark.parcels import packed, parcel_type, together
 from evenkeel.spark.routes import ROWS
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from evenkeel.operators import Mergeable, Operator
     from evenkeel.routing import RoutingTable
+    from evenkeel.spark.columns import Columns
 
 __all__ = ["TUPLES", "Combining", "Form", "Lift"]
 
@@ -90,14 +91,26 @@ class Lift:
         times = event_times(rows, self.event_time)
         hashes = hash_keys(*columns)
         groups = Groups.of(rows, self.key_names, hashes, second_hash(*columns), times=times, now=self.now)
-        states = self.whole.lift(groups).cast(self.whole.state_schema(self.rows))
         newest = np.full(len(groups), NO_WATERMARK)
         if times is not None:
             np.maximum.at(newest, groups.key_of, np.where(times == NEVER, NO_WATERMARK, times))
         late = np.zeros(len(groups), np.int64)
         late[:1] = self.whole.late(groups)
-        counted = [pa.array(column) for column in (groups.counts, newest, late)]
-        return pa.table([*groups.keys.columns, *states.columns, *counted], schema=self.form.rows), groups.hashes
+        return self._told(groups, self.whole.lift(groups), groups.counts, newest, late), groups.hashes
+
+    def gather(self, parts: pa.Table) -> pa.Table:
+        """Merge what several calls gave, so that each key has one state again."""
+        columns = [parts[name] for name in self.key_names]
+        groups = Groups.of(parts, self.key_names, hash_keys(*columns), second_hash(*columns), now=self.now)
+        tuples, late, newest = (np.full(len(groups), least) for least in (0, 0, NO_WATERMARK))
+        np.add.at(tuples, groups.key_of, parts[TUPLES].to_numpy())
+        np.add.at(late, groups.key_of, parts[LATE].to_numpy())
+        np.maximum.at(newest, groups.key_of, parts[TIME].to_numpy())
+        return self._told(groups, MergedColumns(self.whole, self.rows).lift(groups), tuples, newest, late)
+
+    def _told(self, groups: Groups, states: pa.Table, *counted: NDArray[np.int64]) -> pa.Table:
+        states = states.cast(self.whole.state_schema(self.rows))
+        return pa.table([*groups.keys.columns, *states.columns, *map(pa.array, counted)], schema=self.form.rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,21 +133,18 @@ class Combining:
         columns = [*map(self.lift.rows.field, keys), *merged.part_fields(), (TUPLES, pa.int64()), *newest]
         return Form(merged, pa.schema(columns), None if time is None else _NEWEST)
 
-    def states_in_sql(self, rows: DataFrame) -> tuple[DataFrame, list[str]] | None:
-        """Give the states as Spark makes them, and what to select of them, which is a step less than to do so here."""
-        from pyspark.sql import functions as F
-
+    def states_in_sql(self, rows: DataFrame, columns: Columns, place: str | None = None) -> DataFrame | None:
+        """Give the states as Spark makes them, if it can, each with what is computed from its key, if asked for."""
         sql = self._sql()
         if sql is None:
             return None
         states = self.lift.whole.state_schema(self.lift.rows).names
-        columns = {name: sql[state] for name, state in zip(part_columns(len(states)), states, strict=True)}
-        columns[TUPLES] = "count(1)"
+        made = {name: sql[state] for name, state in zip(part_columns(len(states)), states, strict=True)}
+        made[TUPLES] = "count(1)"
         if self.lift.event_time is not None:
-            columns[_NEWEST] = f"max({sql_name(self.lift.event_time)})"
-        found = F.expr(f"struct({', '.join(f'{text} AS {name}' for name, text in columns.items())}) AS {PART}")
-        keys = [sql_name(name) for name in self.lift.key_names]
-        return rows.groupBy(*keys).agg(found), [*keys, f"{PART}.*"]
+            made[_NEWEST] = f"max({sql_name(self.lift.event_time)})"
+        found = [f"{text} AS {name}" for name, text in made.items()] + ([] if place is None else [place])
+        return rows.groupBy(*columns(*map(sql_name, self.lift.key_names))).agg(*columns(*found))
 
     def states_in_parcels(
         self, rows: DataFrame, table: RoutingTable, addresses: tuple[int, ...], *, ordered: bool

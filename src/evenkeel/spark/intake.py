@@ -8,14 +8,24 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from evenkeel.spark.columns import ORDER
+from evenkeel.spark.homes import PLACE
+from evenkeel.spark.parcels import unpacked
+from evenkeel.spark.routes import ROWS
+from evenkeel.state import EXPORTED
 
 if TYPE_CHECKING:
     from evenkeel.spark.combine import Lift
 
-__all__ = ["Intake"]
+__all__ = ["STATE", "Intake"]
 
+STATE = "__evenkeel_state"
+"""The column of parcels with state that moves."""
+_TOGETHER = 4
+"""How many tables of partial states are made one while tuples are still to come, which is then not left to the end,
+where all tasks do so at once."""
 _AT_ONCE = 8192
 """How many tuples are lifted together, at least, while others are still to come; Spark sends 10,000 at once."""
 
@@ -52,6 +62,22 @@ class Intake:
         """The columns that come with a tuple."""
         return self.tuples.append(pa.field(ORDER, pa.int64())) if self.ordered else self.tuples
 
+    def take(self, batch: pa.RecordBatch) -> list[int]:
+        """Tell home rows, moved state and tuples apart, keep the latter two, and give the marks of the first."""
+        others = pc.less(batch.column(PLACE), 0)
+        homes: list[int] = batch.column(PLACE).filter(others).to_pylist() if others.true_count else []
+        if STATE in batch.schema.names:  # only where the table changed
+            self.states += unpacked(batch.column(STATE), EXPORTED)
+            others = pc.or_(others, batch.column(STATE).is_valid())
+        if ROWS in batch.schema.names:
+            for rows in unpacked(batch.column(ROWS), self.schema):
+                self.add(rows)
+            return homes
+        if others.true_count:
+            batch = batch.filter(pc.invert(others))
+        self.add(batch.select(self.schema.names))
+        return homes
+
     def add(self, batch: pa.RecordBatch) -> None:
         """Take tuples."""
         if batch.num_rows:
@@ -78,6 +104,8 @@ class Intake:
             started = time.perf_counter()
             try:
                 self._lifted.append(lift(pa.Table.from_batches(self._waiting).cast(self.tuples))[0])
+                if len(self._lifted) == _TOGETHER:
+                    self._lifted = [lift.gather(pa.concat_tables(self._lifted))]
             except Exception as error:  # noqa: BLE001 - whatever the operator raises
                 self._failure = error
             self.lifting_ms += 1000 * (time.perf_counter() - started)

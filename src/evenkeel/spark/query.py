@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from evenkeel.control import Decision
     from evenkeel.routing import RoutingTable
     from evenkeel.spark.balanced import BalancedStage
+    from evenkeel.spark.run import StageRun
     from evenkeel.spark.sinks import WriteBatch
-    from evenkeel.spark.stage import StageRun
     from evenkeel.state import Checkpoint, Commit
 
 __all__ = ["Query", "StageStatus"]

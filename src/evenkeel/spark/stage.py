@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import uuid
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
@@ -10,21 +9,23 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import pyarrow as pa
 
-from evenkeel.errors import CorruptDataError, IncompatibleCheckpointError, InvalidArgumentError, InvalidPlanError
+from evenkeel.errors import IncompatibleCheckpointError, InvalidArgumentError, InvalidPlanError
 from evenkeel.operators import Mergeable
 from evenkeel.operators.mergeable import sql_name
 from evenkeel.operators.split import Partial
 from evenkeel.routing.replicas import switchable
 from evenkeel.spark.carriage import Carriage, carriage
-from evenkeel.spark.columns import with_channel, with_copies
+from evenkeel.spark.columns import Columns, channel_of, with_channel, with_copies
 from evenkeel.spark.combine import Combining, Form, Lift
 from evenkeel.spark.homes import PLACE, Homes, executors
+from evenkeel.spark.intake import STATE
 from evenkeel.spark.parcels import parcel_type
 from evenkeel.spark.probe import WarmProbe
 from evenkeel.spark.routes import ROWS, Route
-from evenkeel.spark.task import REPORT, STATE, StageTask
+from evenkeel.spark.run import StageRun
+from evenkeel.spark.task import REPORT, StageTask
 from evenkeel.spark.types import spark_type
-from evenkeel.state import ManifestRef, Selection
+from evenkeel.state import Selection
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -33,9 +34,9 @@ if TYPE_CHECKING:
 
     from evenkeel.operators import Moment, Operator
     from evenkeel.routing import Router, RoutingTable
-    from evenkeel.state import Checkpoint
+    from evenkeel.state import Checkpoint, ManifestRef
 
-__all__ = ["KeyedStage", "NullKeys", "Placement", "StageRun"]
+__all__ = ["KeyedStage", "NullKeys", "Placement"]
 
 NullKeys = Literal["keep", "drop", "error"]
 
@@ -55,64 +56,6 @@ class Placement:
     table: RoutingTable
     router: str | None = None
     splits: bool = False
-
-
-@dataclass(slots=True)
-class StageRun:
-    """One batch on its way through a keyed stage: Spark runs it when somebody reads the results."""
-
-    output: DataFrame
-    """The results; if they are kept, the stage runs once, however often this is read."""
-    stage: str
-    batch: int
-    attempts: str
-    task: StageTask
-    checkpoint: Checkpoint
-    homes: Homes
-    kept: DataFrame | None = None
-    """The results with the channels' reports among them, if they are kept."""
-    manifests: list[ManifestRef] = field(default_factory=list)
-    reports: list[dict[str, Any]] = field(default_factory=list)
-
-    @property
-    def switchable_homes(self) -> list[Homes]:
-        """The homes of the channels, if copies of what they hold are elsewhere."""
-        return [self.homes] if self.task.stops_if_cold else []
-
-    def finish(self) -> bool:
-        """Learn what each channel reports; says whether that is certain.
-
-        As a rule, the results have been read by now and each channel left one manifest. Where some did not run, or ran
-        more than once, the report beside the results that were kept says which attempt it was that counts. If they
-        were not kept, or a channel gave up, it is not certain, and the batch must run again.
-        """
-        found = self._written()
-        if found is None and self.kept is not None:
-            found = self._reported(self.kept)
-        if found is None:
-            return False
-        self.manifests, self.reports = [ref for ref, _ in found], [report for _, report in found]
-        return True
-
-    def _written(self) -> list[tuple[ManifestRef, dict[str, Any]]] | None:
-        try:
-            found = self.checkpoint.manifests_of(self.stage, self.batch, self.attempts)
-        except CorruptDataError:  # An attempt was ended while it wrote.
-            return None
-        once = [ref.channel for ref, _ in found] == list(range(self.task.table.channels))
-        return [(ref, manifest.report) for ref, manifest in found] if once else None
-
-    def _reported(self, kept: DataFrame) -> list[tuple[ManifestRef, dict[str, Any]]] | None:
-        lines = kept.where(f"{REPORT} IS NOT NULL").select(REPORT).collect()
-        if len(lines) < self.task.table.channels:
-            return None
-        refs = [ManifestRef.from_json(json.loads(line[0])) for line in lines]
-        return [(ref, self.checkpoint.read_manifest(ref).report) for ref in refs]
-
-    def release(self) -> None:
-        """Give up the results that were kept."""
-        if self.kept is not None:
-            self.kept.unpersist()
 
 
 @dataclass(slots=True)
@@ -165,6 +108,7 @@ class KeyedStage:
     _spare: dict[int, Homes] = field(default_factory=dict)
     """By number of channels, homes that were left: for when there are as many channels again."""
     _uprooted: bool = False
+    _columns: Columns = field(default_factory=Columns)
     _combines: bool = field(init=False)
     _slow: bool = False
     """Whether the operator takes longer over tuples than Spark takes to bring them."""
@@ -246,8 +190,9 @@ class KeyedStage:
         if moved.sends:
             exported = old.rows.mapInArrow(task.export, parcel_type(STATE))
             arriving = arriving.unionByName(exported, allowMissingColumns=True)
-        shuffled = arriving.repartition(table.channels, PLACE)
-        everything = shuffled.unionByName(homes.twice, allowMissingColumns=True)  # in the session of the rows
+        shuffled = arriving.repartition(table.channels, *self._columns(PLACE))
+        # A task sees its home rows first, and knows who it is before tuples come.
+        everything = homes.twice.unionByName(shuffled, allowMissingColumns=True)
         output = everything.mapInArrow(task.run, self._output_type(task))
         run = StageRun(output, self.name, batch, attempts, task, self.checkpoint, homes)
         if keep:
@@ -298,15 +243,22 @@ class KeyedStage:
             rows = rows.dropna(subset=list(self.key_names))
         kept = list(map(sql_name, self.row_schema.names))
         if combining is not None:
-            states = combining.states_in_sql(rows)
+            table, place = task.table, None
+            if (
+                self.router is None and not table.has_backups and not len(table.split_hashes)
+            ):  # the same for all of a key
+                place = channel_of(self.key_names, table, task.addresses)
+            states = combining.states_in_sql(rows, self._columns, None if place is None else f"{place} AS {PLACE}")
             if states is None:
-                return combining.states_in_parcels(rows, task.table, task.addresses, ordered=task.ordered)
-            rows, kept = states
+                return combining.states_in_parcels(rows, table, task.addresses, ordered=task.ordered)
+            if place is not None:
+                return states
+            rows, kept = states, list(map(sql_name, task.row_schema.names))
         how = (self.key_names, task.table, PLACE, task.addresses, kept)
         if task.table.has_backups:
             return with_copies(rows, *how, order=task.ordered)
         if self.router is None:
-            return with_channel(rows, *how)
+            return with_channel(rows, *how, self._columns)
         route = Route(self.router, self.key_names, self.row_schema, task.addresses, self.probe)
         return rows.selectExpr(*kept).mapInArrow(route, parcel_type(ROWS))
 

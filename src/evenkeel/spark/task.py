@@ -22,18 +22,17 @@ from evenkeel.errors import (
 )
 from evenkeel.hashing import hash_keys
 from evenkeel.operators import NEVER, Groups, RowCodec
+from evenkeel.spark.ahead import OpenedAhead, read_ahead
 from evenkeel.spark.arrivals import merge_arrivals
 from evenkeel.spark.carriage import targets_of
 from evenkeel.spark.combine import TUPLES
-from evenkeel.spark.homes import HOME, HOME_ROWS, PLACE, host_name, seat_of
-from evenkeel.spark.intake import Intake
+from evenkeel.spark.homes import HOME, HOME_ROWS, host_name, seat_of
+from evenkeel.spark.intake import STATE, Intake
 from evenkeel.spark.loads import levels_asked, loads_of, state_bytes
-from evenkeel.spark.parcels import packed, unpacked
-from evenkeel.spark.routes import ROWS
+from evenkeel.spark.parcels import packed
 from evenkeel.spark.times import LATE, event_times
 from evenkeel.spark.worker import promptly
 from evenkeel.state import (
-    EXPORTED,
     Checkpoint,
     Delta,
     ManifestRef,
@@ -55,13 +54,11 @@ if TYPE_CHECKING:
     from evenkeel.spark.combine import Lift
     from evenkeel.state import StateView
 
-__all__ = ["COLD", "REPORT", "STATE", "StageTask"]
+__all__ = ["COLD", "REPORT", "StageTask"]
 
 REPORT = "__evenkeel_report"
 COLD = "[evenkeel: cold channel]"
 """How the driver knows the error of a task that found its channel cold, behind all that Spark puts around it."""
-STATE = "__evenkeel_state"
-"""The column of parcels with state that moves."""
 
 
 @dataclass(frozen=True)
@@ -167,9 +164,15 @@ class StageTask:
     def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Import, update, emit and commit one channel."""
         started = time.perf_counter()
-        channel, taken = self._take_in(promptly(batches))
+        come = promptly(batches)
+        with OpenedAhead(self._open) as opened:
+            channel, taken = self._take_in(come if self.lift is None else read_ahead(come), opened)
+            yield from self._checked(channel, taken, opened, started)
+
+    def _checked(self, channel: int, taken: Intake, opened: OpenedAhead, started: float) -> Iterator[pa.RecordBatch]:
+        """Process, and say of a failure what failed where."""
         try:
-            yield from self._process(channel, taken, started)
+            yield from self._process(channel, taken, opened, started)
         except KeyFailedError as error:
             raise self._failed(channel, f"at key {error.key!r}: {error}", key=error.key) from error
         except ColdChannelError:
@@ -192,32 +195,26 @@ class StageTask:
             **fields,
         )
 
-    def _take_in(self, batches: Iterable[pa.RecordBatch]) -> tuple[int, Intake]:
-        """Tell home rows, moved state and tuples apart."""
+    def _take_in(self, batches: Iterable[pa.RecordBatch], opened: OpenedAhead) -> tuple[int, Intake]:
+        """Take all that comes; home rows, which come first, say whose state is to be opened."""
         homes: list[int] = []
         taken = Intake(self.row_schema if self.lift is None else self.lift.rows, self.lift, self.ordered)
         for batch in batches:
-            others = pc.less(batch.column(PLACE), 0)
-            homes += batch.column(PLACE).filter(others).to_pylist()
-            if STATE in batch.schema.names:  # only where the table changed
-                taken.states += unpacked(batch.column(STATE), EXPORTED)
-                others = pc.or_(others, batch.column(STATE).is_valid())
-            if ROWS in batch.schema.names:
-                for rows in unpacked(batch.column(ROWS), taken.schema):
-                    taken.add(rows)
-                continue
-            if others.true_count:
-                batch = batch.filter(pc.invert(others))  # noqa: PLW2901
-            taken.add(batch.select(taken.schema.names))
+            homes += taken.take(batch)
+            if homes:
+                opened.begin(self._channel_at(homes[0]))
         if len(homes) != HOME_ROWS or len(set(homes)) != 1:
             raise MisplacedTaskError(
                 f"A task of stage {self.stage!r} found the home rows {sorted(homes)} instead of one home. This "
                 "version or these settings of Spark do not keep a union partition-aware; nothing is committed.",
                 homes=homes,
             )
-        return self.seats[self.marks.index(homes[0])], taken
+        return self._channel_at(homes[0]), taken
 
-    def _process(self, channel: int, taken: Intake, started: float) -> Iterator[pa.RecordBatch]:
+    def _channel_at(self, mark: int) -> int:
+        return self.seats[self.marks.index(mark)]
+
+    def _process(self, channel: int, taken: Intake, opened: OpenedAhead, started: float) -> Iterator[pa.RecordBatch]:
         rows, arrived = taken.rows(), taken.states
         if self.stays is not None:
             self._forget_others()
@@ -226,51 +223,52 @@ class StageTask:
         schema = self.operator.state_schema(self.row_schema)
         codec = RowCodec(pa.schema([*active.keys.schema, *schema]))
         store = self._store(channel)
-        with self._open(channel) as view:
-            delta = Delta()
-            delta.drop(self.drops.get(channel, Selection()))
-            import_started = time.perf_counter()
-            moved_bytes = delta.import_(arrived)
-            if self.merges_arrivals and moved_bytes:
-                parts, keys = pa.Table.from_batches(arrived), len(self.key_names)
-                merge_arrivals(self.operator, keys, codec, parts, view, delta)  # type: ignore[arg-type]
-            import_ms = 1000 * (time.perf_counter() - import_started)
-            if self._clock is not None:
-                delta.woken_until = self._clock
-                active, standby = self._with_due_keys(active, standby, channel, view, delta, codec)
-            work_started = time.perf_counter()
-            update, values = self._update(active, view, delta, codec)
-            work_ms = taken.lifting_ms + 1000 * (time.perf_counter() - work_started)
-            if standby is not None:
-                self._update(standby, view, delta, codec)
-            written = store.write_delta(view, delta, batch=self.batch, attempt=attempt)
-            outputs = self._outputs(active, update)
-            counts = active.counts
-            if self.lift is not None:
-                tuples = active.rows[TUPLES].to_numpy()
-                counts = np.bincount(active.key_of, weights=tuples, minlength=len(active)).astype(np.int64)
-            known_times = active.times[active.times != NEVER] if active.times is not None else np.empty(0, np.int64)
-            report = {
-                "channel": channel,
-                "host": host_name(),
-                "rows": int(counts.sum()),
-                "tuples": _sum(active.rows, TUPLES, missing=active.rows.num_rows),
-                "keys": len(active),
-                "backup_rows": 0 if standby is None else standby.rows.num_rows,
-                "late": update.late + _sum(active.rows, LATE, missing=0),
-                "results": outputs.num_rows,
-                "newest": int(known_times.max()) if len(known_times) else None,
-                "row_bytes": max(taken.row_bytes, state_bytes(written.totals)),
-                "imported_bytes": moved_bytes,
-                "import_ms": import_ms,
-                "opened": view.opening.how,
-                "opened_ms": view.opening.took_ms,
-                "work_ms": work_ms,
-                "busy_ms": max(0.0, 1000 * (time.perf_counter() - started) - import_ms - view.opening.took_ms),
-                "loads": loads_of(active, counts, values, written.totals, self.table, channel),
-                "levels": levels_asked(active, self.levels_where, self.table),
-            }
-            ref = store.write_manifest(view, written, batch=self.batch, attempt=attempt, report=report)
+        view = opened.view
+        delta = Delta()
+        delta.drop(self.drops.get(channel, Selection()))
+        import_started = time.perf_counter()
+        moved_bytes = delta.import_(arrived)
+        if self.merges_arrivals and moved_bytes:
+            parts, keys = pa.Table.from_batches(arrived), len(self.key_names)
+            merge_arrivals(self.operator, keys, codec, parts, view, delta)  # type: ignore[arg-type]
+        import_ms = 1000 * (time.perf_counter() - import_started)
+        if self._clock is not None:
+            delta.woken_until = self._clock
+            active, standby = self._with_due_keys(active, standby, channel, view, delta, codec)
+        work_started = time.perf_counter()
+        update, values = self._update(active, view, delta, codec)
+        work_ms = taken.lifting_ms + 1000 * (time.perf_counter() - work_started)
+        if standby is not None:
+            self._update(standby, view, delta, codec)
+        written = store.write_delta(view, delta, batch=self.batch, attempt=attempt)
+        outputs = self._outputs(active, update)
+        counts = active.counts
+        if self.lift is not None:
+            tuples = active.rows[TUPLES].to_numpy()
+            counts = np.bincount(active.key_of, weights=tuples, minlength=len(active)).astype(np.int64)
+        known_times = active.times[active.times != NEVER] if active.times is not None else np.empty(0, np.int64)
+        report = {
+            "channel": channel,
+            "host": host_name(),
+            "rows": int(counts.sum()),
+            "tuples": _sum(active.rows, TUPLES, missing=active.rows.num_rows),
+            "keys": len(active),
+            "backup_rows": 0 if standby is None else standby.rows.num_rows,
+            "late": update.late + _sum(active.rows, LATE, missing=0),
+            "results": outputs.num_rows,
+            "newest": int(known_times.max()) if len(known_times) else None,
+            "row_bytes": max(taken.row_bytes, state_bytes(written.totals)),
+            "imported_bytes": moved_bytes,
+            "import_ms": import_ms,
+            "opened": view.opening.how,
+            "opened_ms": view.opening.took_ms,
+            "work_ms": work_ms,
+            "busy_ms": max(0.0, 1000 * (time.perf_counter() - started) - import_ms - opened.waited_ms),
+            "loads": loads_of(active, counts, values, written.totals, self.table, channel),
+            "levels": levels_asked(active, self.levels_where, self.table),
+        }
+        ref = store.write_manifest(view, written, batch=self.batch, attempt=attempt, report=report)
+        view.close()  # Who reads the results may take a while.
         if not self.reports:
             yield from outputs.to_batches()
             return

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["Checkpoint", "Commit", "file_path"]
 
 _COMMIT = re.compile(r"commits/b(\d{12,})\.json")
-_READERS = 8  # files read at once, where reading one takes a journey
+_READERS = 8  # files read at once
 
 
 def file_path(stage: str, batch: int, channel: int, attempt: str, kind: str) -> str:
@@ -213,6 +213,8 @@ class Checkpoint:
         start, end = f"stages/{stage}/b{batch:012d}-c", ".manifest.json"
         paths = [path for path in self.files.list(f"stages/{stage}") if path.startswith(start) and path.endswith(end)]
         mine = [path for path in sorted(paths) if path[len(start) :].partition("-")[2].startswith(attempts)]
+        if self.files.near:
+            return [Manifest.find(self.files, path) for path in mine]
         with ThreadPoolExecutor(_READERS) as readers:
             return list(readers.map(lambda path: Manifest.find(self.files, path), mine))
 

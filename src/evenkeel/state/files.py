@@ -72,6 +72,11 @@ class Files:
     filesystem: Any
     base: str
 
+    @property
+    def near(self) -> bool:
+        """Whether reading a file takes no journey, so that several threads at it are only in each other's way."""
+        return bool(self.filesystem.type_name == "local")
+
     def _full(self, path: str) -> str:
         return f"{self.base.rstrip('/')}/{path}" if self.base.rstrip("/") else path
 

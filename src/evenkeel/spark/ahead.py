@@ -1,0 +1,81 @@
+"""What a task does while it waits: for tuples, or for an operator that takes its time."""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from evenkeel.state import StateView
+
+__all__ = ["OpenedAhead", "read_ahead"]
+
+Item = TypeVar("Item")
+_AHEAD = 2
+"""How many transfers of Spark's are read before they are asked for."""
+
+
+def read_ahead(items: Iterable[Item]) -> Iterator[Item]:
+    """Give what comes, reading on in a thread meanwhile; raises what reading raises."""
+    read: queue.Queue[tuple[Item] | BaseException | None] = queue.Queue(_AHEAD)
+
+    def read_all() -> None:
+        try:
+            for item in items:
+                read.put((item,))
+        except BaseException as error:  # noqa: BLE001 - raised where it is waited for
+            read.put(error)
+        else:
+            read.put(None)
+
+    # Where the task fails, its worker ends, and the thread with it, whatever it waits for.
+    threading.Thread(target=read_all, daemon=True).start()
+    while (got := read.get()) is not None:
+        if isinstance(got, BaseException):
+            raise got
+        yield got[0]
+
+
+@dataclass(slots=True)
+class OpenedAhead:
+    """A channel's state, opened by a thread while tuples come. Use it as a context manager, which closes the state.
+
+    Parameters
+    ----------
+    open
+        Opens the state of a channel.
+    """
+
+    open: Callable[[int], StateView]
+    waited_ms: float = 0.0
+    """How long the task had to wait for it."""
+    _helper: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1))
+    _opening: Future[StateView] | None = None
+
+    def begin(self, channel: int) -> None:
+        """Begin to open, if that has not begun."""
+        if self._opening is None:
+            self._opening = self._helper.submit(self.open, channel)
+
+    @property
+    def view(self) -> StateView:
+        """The state; raises what opening it failed with."""
+        assert self._opening is not None
+        started = time.perf_counter()
+        view = self._opening.result()
+        self.waited_ms += 1000 * (time.perf_counter() - started)
+        return view
+
+    def __enter__(self) -> OpenedAhead:  # noqa: PYI034 - typing.Self came with Python 3.11
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._helper.shutdown()
+        if self._opening is not None and self._opening.exception() is None:
+            self._opening.result().close()
