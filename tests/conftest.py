@@ -52,6 +52,8 @@ def spark():
     os.environ["PYTHONPATH"] = os.pathsep.join([str(tests.parent), str(tests), os.environ.get("PYTHONPATH", "")])
     from pyspark.sql import SparkSession
 
+    from evenkeel.spark.jobs import WITHOUT_PROCESSES
+
     session = (
         SparkSession.builder.master("local[2]")
         .appName("evenkeel-tests")
@@ -61,6 +63,7 @@ def spark():
         .config("spark.driver.memory", "2g")
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.sql.streaming.checkpointFileManagerClass", WITHOUT_PROCESSES)  # a tenth of a second a batch
         .getOrCreate()
     )
     session.sparkContext.setLogLevel("ERROR")

@@ -35,7 +35,7 @@ _SETTINGS = {
     "spark.python.daemon.module": "evenkeel.spark.daemon",
 }
 _LOG = "spark.sql.streaming.checkpointFileManagerClass"
-_WITHOUT_PROCESSES = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+WITHOUT_PROCESSES = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 
 
 def check_job(job: Job) -> None:
@@ -78,8 +78,8 @@ def _log_without_processes(session: SparkSession) -> None:
 
     jvm: Any = session.sparkContext._jvm  # noqa: SLF001 - whether this Spark has the class by that name
     with suppress(Py4JJavaError):
-        jvm.java.lang.Class.forName(_WITHOUT_PROCESSES)
-        session.conf.set(_LOG, _WITHOUT_PROCESSES)
+        jvm.java.lang.Class.forName(WITHOUT_PROCESSES)
+        session.conf.set(_LOG, WITHOUT_PROCESSES)
 
 
 class RunningJob:

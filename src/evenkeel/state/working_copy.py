@@ -134,8 +134,7 @@ def _write(txn: lmdb.Transaction[bytes], shared: SharedEnvironment, changes: Cha
     keys, values = as_list(changes.keys), changes.values.to_pylist()
     for database in (shared.base, shared.recent):
         for low, high in changes.drops:
-            for doomed, _ in list(chunks(txn, database, low, high, values=False)):
-                _delete(txn, database, doomed)
+            _delete_range(txn, database, low, high)
         if changes.values.null_count:
             _delete(txn, database, [key for key, value in zip(keys, values, strict=True) if value is None])
     if changes.values.null_count:
@@ -161,8 +160,7 @@ def _set_timers(
 ) -> None:
     """Forget the times that are over, and note what the values that were written want."""
     last = wake_bytes(woken_until) + b"\xff" * KEY_BYTES
-    for over, _ in list(chunks(txn, shared.timers, b"", last, values=False)):
-        _delete(txn, shared.timers, over)
+    _delete_range(txn, shared.timers, b"", last)
     never = wake_bytes(NEVER)
     wanted = ((value[:WAKE_BYTES], key) for key, value in zip(keys, values, strict=True))
     with txn.cursor(shared.timers) as sink:
@@ -172,6 +170,15 @@ def _set_timers(
 def _delete(txn: lmdb.Transaction[bytes], database: Any, keys: list[bytes]) -> None:
     for key in keys:
         txn.delete(key, db=database)
+
+
+def _delete_range(txn: lmdb.Transaction[bytes], database: Any, low: bytes, high: bytes) -> None:
+    """Delete the keys from ``low`` to ``high``, walking along them: to find each anew takes half as long again."""
+    doomed = sum(len(keys) for keys, _ in chunks(txn, database, low, high, values=False))
+    with txn.cursor(database) as cursor:
+        cursor.set_range(low)
+        for _ in range(doomed):
+            cursor.delete()
 
 
 def check_about(about: About | None, stage: str, channel: int, directory: str) -> About:
