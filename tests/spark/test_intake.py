@@ -27,13 +27,12 @@ def batches(cuts: list[list[str | None]]) -> list[pa.RecordBatch]:
 
 
 @pytest.mark.parametrize("operator", [Count(), Partial(Count())], ids=["whole", "first half"])
-@given(cuts=CUTS, at_once=st.integers(1, 8), together=st.integers(1, 4))
-def test_states_lifted_on_the_way_merge_to_those_of_all_tuples(operator, cuts, at_once, together):
+@given(cuts=CUTS, at_once=st.integers(1, 8))
+def test_states_lifted_on_the_way_merge_to_those_of_all_tuples(operator, cuts, at_once):
     lift = Lift(operator, ("key",), SCHEMA, None, Moment())
     taken = Intake(SCHEMA, lift)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(intake, "_AT_ONCE", at_once)
-        patch.setattr(intake, "_TOGETHER", together)
         for batch in batches(cuts):
             taken.add(batch)
         found = taken.rows()
@@ -45,6 +44,16 @@ def test_states_lifted_on_the_way_merge_to_those_of_all_tuples(operator, cuts, a
     assert groups.keys.to_pylist() == wanted.keys.to_pylist()
     assert update.states["count"].to_pylist() == wanted.counts.tolist()
     assert sum(found[TUPLES].to_pylist()) == sum(map(len, cuts))
+
+
+def test_no_more_states_wait_than_twice_as_many_as_there_are_keys(monkeypatch):
+    monkeypatch.setattr(intake, "_AT_ONCE", 1)
+    taken = Intake(SCHEMA, Lift(Count(), ("key",), SCHEMA, None, Moment()))
+    for batch in batches([["a", "b"], ["b", "c"], ["c", "a"]] * 50):
+        taken.add(batch)
+    found = taken.rows()
+    assert found.num_rows <= 2 * 3
+    assert sum(found[TUPLES].to_pylist()) == 300
 
 
 def test_newest_times_and_late_tuples_are_gathered_with_the_states():

@@ -23,9 +23,6 @@ __all__ = ["STATE", "Intake"]
 
 STATE = "__evenkeel_state"
 """The column of parcels with state that moves."""
-_TOGETHER = 4
-"""How many tables of partial states are made one while tuples are still to come, which is then not left to the end,
-where all tasks do so at once."""
 _AT_ONCE = 8192
 """How many tuples are lifted together, at least, while others are still to come; Spark sends 10,000 at once."""
 
@@ -104,9 +101,17 @@ class Intake:
             started = time.perf_counter()
             try:
                 self._lifted.append(lift(pa.Table.from_batches(self._waiting).cast(self.tuples))[0])
-                if len(self._lifted) == _TOGETHER:
-                    self._lifted = [lift.gather(pa.concat_tables(self._lifted))]
+                self._gather(lift)
             except Exception as error:  # noqa: BLE001 - whatever the operator raises
                 self._failure = error
             self.lifting_ms += 1000 * (time.perf_counter() - started)
         self._waiting = []
+
+    def _gather(self, lift: Lift) -> None:
+        """Merge states on the way, rather than at the end, where all tasks do so at once.
+
+        Whenever as many have come as were merged before: so that each is merged but a few times.
+        """
+        first, *others = self._lifted
+        if others and sum(part.num_rows for part in others) >= first.num_rows:
+            self._lifted = [lift.gather(pa.concat_tables(self._lifted))]
