@@ -25,7 +25,7 @@ __all__ = ["ORDER", "Columns", "channel_of", "with_channel", "with_copies"]
 ORDER = "__evenkeel_order"
 """In which order tuples arrived: the same on every copy of their key."""
 _MANY = 2048  # entries from which on a broadcast costs less than constants that go with every task
-_KEPT_COLUMNS = 32
+_KEPT_COLUMNS = 256
 _KEPT_TABLES = 16
 
 
