@@ -30,6 +30,9 @@ LEARNS = {"keel": 3}
 """How many batches a strategy gets before those that count: to learn from, and to move what it learnt of. Else 1."""
 
 
+COUNTED = 2
+
+
 @dataclass(frozen=True)
 class Case:
     """Batches of a Zipf stream, each tuple with a cost, and who is to deal with them."""
@@ -127,12 +130,12 @@ def _warm_up(spark, case: Case) -> None:
     place.remove()
 
 
-def _measured(spark, case: Case, name: str, counted: int) -> dict:
+def _measured(spark, case: Case, name: str) -> dict:
     """Run a strategy, and give its last batches beside its bound."""
     from evenkeel.spark.api import stream
 
     place = Workplace(files=case.channels)
-    for table in _tables(case, LEARNS.get(name, 1) + counted):
+    for table in _tables(case, LEARNS.get(name, 1) + COUNTED):
         place.add(table)
     eager = ControlOptions(windows=WindowOptions(batches=1))
     strategy = Controller(make_planner(name), eager) if name in LEARNS else name
@@ -140,7 +143,7 @@ def _measured(spark, case: Case, name: str, counted: int) -> dict:
     flow = stream(place.stream(spark), key="word").apply(
         operator, strategy=strategy, channels=case.channels, combine=False
     )
-    took = trigger_ms(run_ours(flow, place))[-counted:]
+    took = trigger_ms(run_ours(flow, place))[-COUNTED:]
     place.remove()
     bound_ms = case.bound_ms(PARTS.get(name, case.channels))
     row = _row(case, name, [bound_ms / ms for ms in took], bound_ms)
@@ -176,7 +179,7 @@ def main(size: str) -> list[dict]:
             print(json.dumps(found[-1]), file=sys.stderr, flush=True)
         for case in cases:
             for name in case.strategies:
-                found.append(_measured(spark, case, name, 2 if case.rows > 2_000_000 else 3))
+                found.append(_measured(spark, case, name))
                 print(json.dumps(found[-1]), file=sys.stderr, flush=True)
     return found
 
