@@ -64,9 +64,8 @@ CASES = {
     "quick": [Case(1.0, 800_000, ALL)],
     "full": [
         Case(1.0, 1_600_000, ALL),
-        Case(1.0, 4_800_000, ("keel", "pkg")),
+        Case(1.0, 4_800_000, ("keel", "pkg", "w_choices")),
         Case(1.4, 1_600_000, ALL),
-        Case(1.4, 4_800_000, ("pkg",)),
     ],
 }
 
