@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from functools import partial
 from statistics import median
@@ -16,6 +15,7 @@ from statistics import median
 import numpy as np
 import pyarrow as pa
 
+from benchmarks.measure import alone
 from benchmarks.spark_peers import Workplace, carried, run_native, run_ours, session, trigger_ms
 from evenkeel.operators import (
     Aggregate,
@@ -50,11 +50,7 @@ def run(quick: bool) -> list[dict]:
     """Run all cases, one after the other."""
     found = []
     for case in CASES:
-        command = [sys.executable, "-m", "benchmarks.applications", case, "quick" if quick else "full"]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode:
-            raise RuntimeError(f"{case}: {done.stderr[-3000:]}")
-        found += json.loads(done.stdout.splitlines()[-1])
+        found += alone("applications", case, "quick" if quick else "full")
     return found
 
 

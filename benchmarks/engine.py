@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from statistics import median
 
 import numpy as np
 import pyarrow as pa
 
+from benchmarks.measure import alone
 from benchmarks.spark_peers import (
     Workplace,
     apply_with_state,
@@ -41,11 +41,7 @@ def run(quick: bool) -> list[dict]:
     """Run all cases, one after the other."""
     found = []
     for case in CASES:
-        command = [sys.executable, "-m", "benchmarks.engine", case, "quick" if quick else "full"]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode:
-            raise RuntimeError(f"{case}: {done.stderr[-3000:]}")
-        found += json.loads(done.stdout.splitlines()[-1])
+        found += alone("engine", case, "quick" if quick else "full")
     return found
 
 

@@ -20,6 +20,7 @@ import pyarrow as pa
 from pyarrow import fs
 
 from benchmarks.engine import COUNT_AND_SUM, Shift
+from benchmarks.measure import alone
 from benchmarks.spark_peers import Workplace, discard, run_native, run_ours, session, trigger_ms
 from benchmarks.state import Channel
 from evenkeel.hashing import hash_keys
@@ -32,15 +33,7 @@ NEAR_LINEAR = 1.1  # the exponent, at most
 
 def run(quick: bool) -> list[dict]:
     """Run all cases, one after the other."""
-    return [row for case in CASES for row in _alone([case, "quick" if quick else "full"])]
-
-
-def _alone(arguments: list[str]) -> list[dict]:
-    command = [sys.executable, "-m", "benchmarks.footprint", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise RuntimeError(f"{' '.join(arguments)}: {done.stderr[-3000:]}")
-    return json.loads(done.stdout.splitlines()[-1])
+    return [row for case in CASES for row in alone("footprint", case, "quick" if quick else "full")]
 
 
 def _spread(values: list[float]) -> float:
@@ -109,7 +102,7 @@ def memory(quick: bool) -> list[dict]:
         channel.same_batch()
         _bare(place.path / "bare", channel)
         (place.path / "given").write_bytes(pickle.dumps((channel.keys(channel.same), channel.ref)))
-        ours, bare = (_alone([worker, str(place.path)])[0]["own"] for worker in ("work", "work_bare"))
+        ours, bare = (alone("footprint", worker, str(place.path))[0]["own"] for worker in ("work", "work_bare"))
         found.append(
             {
                 "what": f"memory of a task on 100,000 keys, {held:,} held",
@@ -338,8 +331,8 @@ def starts(quick: bool) -> list[dict]:
     """From a fresh process to its first committed batch, ours and Spark's own query, in turn."""
     ours, theirs = [], []
     for _ in range(2 if quick else 5):
-        theirs += [row["seconds"] for row in _alone(["first_native", str(time.time())])]
-        ours += [row["seconds"] for row in _alone(["first_ours", str(time.time())])]
+        theirs += [row["seconds"] for row in alone("footprint", "first_native", str(time.time()))]
+        ours += [row["seconds"] for row in alone("footprint", "first_ours", str(time.time()))]
     ratios = [own / other for own, other in zip(ours, theirs, strict=True)]
     return [
         {

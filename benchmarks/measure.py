@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 import time
 from dataclasses import dataclass
 from statistics import median
@@ -41,3 +44,12 @@ def time_together(repeats: int, **contenders: Callable[[], object]) -> dict[str,
             if round_number:
                 seconds[name].append(time.perf_counter() - start)
     return {name: Timing(values) for name, values in seconds.items()}
+
+
+def alone(module: str, *arguments: str) -> list[dict]:
+    """Run a benchmark in a process of its own, and give the rows that it prints as its last line."""
+    command = [sys.executable, "-m", f"benchmarks.{module}", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"{module} {' '.join(arguments)}: {done.stderr[-3000:]}")
+    return json.loads(done.stdout.splitlines()[-1])

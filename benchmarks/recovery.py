@@ -10,7 +10,6 @@ import os
 import random
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 import threading
@@ -28,6 +27,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.loopback import REPOSITORY, Cluster, kill_with_children, start_driver, until
+from benchmarks.measure import alone
 from benchmarks.recovery_job import CHANNELS, METHODS
 from benchmarks.spark_peers import Workplace, run_ours, session, trigger_ms, zipf_rows
 from evenkeel.control import ServiceLevels
@@ -58,11 +58,7 @@ def run(quick: bool) -> list[dict]:
     """Run all cases, one after the other."""
     found = []
     for case in CASES:
-        command = [sys.executable, "-m", "benchmarks.recovery", case, "quick" if quick else "full"]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode:
-            raise RuntimeError(f"{case}: {done.stderr[-3000:]}")
-        found += json.loads(done.stdout.splitlines()[-1])
+        found += alone("recovery", case, "quick" if quick else "full")
     return found
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 import time
 from statistics import median
@@ -17,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks.engine import COUNT_AND_SUM, Shift
+from benchmarks.measure import alone
 from benchmarks.spark_peers import Workplace, batch_ms, discard, run_ours, session, zipf_rows
 from evenkeel.planning.items import resized_slots
 
@@ -45,11 +45,7 @@ class Script(Shift):
 
 def run(quick: bool) -> list[dict]:
     """Run both ways, in a process with all cores."""
-    command = [sys.executable, "-m", "benchmarks.repartition", "quick" if quick else "full"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise RuntimeError(done.stderr[-3000:])
-    return json.loads(done.stdout.splitlines()[-1])
+    return alone("repartition", "quick" if quick else "full")
 
 
 def compare(cycles: int, held: int, rows: int) -> list[dict]:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 import time
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from statistics import median
 import numpy as np
 import pyarrow as pa
 
+from benchmarks.measure import alone
 from benchmarks.spark_peers import Workplace, run_ours, session, trigger_ms, zipf_rows
 from evenkeel.control import Controller, ControlOptions, WindowOptions
 from evenkeel.operators import Count
@@ -72,11 +72,7 @@ CASES = {
 
 def run(quick: bool) -> list[dict]:
     """Run all cases in one JVM."""
-    command = [sys.executable, "-m", "benchmarks.skew", "quick" if quick else "full"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise RuntimeError(done.stderr[-3000:])
-    return json.loads(done.stdout.splitlines()[-1])
+    return alone("skew", "quick" if quick else "full")
 
 
 def _tables(case: Case, batches: int) -> list[pa.Table]:

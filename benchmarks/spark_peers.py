@@ -15,8 +15,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from evenkeel.spark.jobs import WITHOUT_PROCESSES
+
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-LOG = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 
 
 @contextmanager
@@ -38,7 +39,7 @@ def session(cores: int, partitions: int, memory: str = "6g"):
         .config("spark.driver.memory", memory)
         .config("spark.sql.shuffle.partitions", str(partitions))
         .config("spark.sql.streaming.stateStore.providerClass", ROCKSDB)
-        .config("spark.sql.streaming.checkpointFileManagerClass", LOG)
+        .config("spark.sql.streaming.checkpointFileManagerClass", WITHOUT_PROCESSES)
         .config("spark.ui.showConsoleProgress", "false")
         .getOrCreate()
     )

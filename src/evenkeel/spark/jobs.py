@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from evenkeel.jobs.lines import Path
     from evenkeel.spark.query import Query
 
-__all__ = ["RunningJob", "check_job", "make_session", "stop_session"]
+__all__ = ["WITHOUT_PROCESSES", "RunningJob", "check_job", "make_session", "stop_session"]
 
 _LOOK_EVERY_SECONDS, _LAST_WORDS_SECONDS = 0.1, 10.0
 _SETTINGS = {
