@@ -26,7 +26,7 @@ RESULTS = Path(__file__).parent / "results"
 
 def main(
     only: Annotated[list[str] | None, typer.Argument(help=f"Which: {', '.join(MODULES)}; all by default.")] = None,
-    quick: Annotated[bool, typer.Option(help="Smaller inputs, for a first look.")] = False,
+    quick: Annotated[bool, typer.Option(help="A first look in ten minutes: some cases, smaller inputs.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
 ) -> None:
     """Measure ratios against peers and limits, in one run, on one core."""

@@ -6,8 +6,6 @@ rows a batch: ``python -m benchmarks.applications windows quick 20000``.
 
 from __future__ import annotations
 
-import json
-import os
 import sys
 from functools import partial
 from statistics import median
@@ -15,7 +13,7 @@ from statistics import median
 import numpy as np
 import pyarrow as pa
 
-from benchmarks.measure import alone
+from benchmarks.measure import each_alone, report
 from benchmarks.spark_peers import Workplace, carried, run_native, run_ours, session, trigger_ms
 from evenkeel.operators import (
     Aggregate,
@@ -48,10 +46,7 @@ RULE = """
 
 def run(quick: bool) -> list[dict]:
     """Run all cases, one after the other."""
-    found = []
-    for case in CASES:
-        found += alone("applications", case, "quick" if quick else "full")
-    return found
+    return each_alone("applications", CASES, quick, first=["join", "rules_by_state"])
 
 
 def events(batch: int, rows: int, rng: np.random.Generator, keys: int = KEYS) -> pa.Table:
@@ -268,18 +263,18 @@ def _by_state(kind: str):
 
 def beside_state(name: str, operator, kind: str, *, timed: bool, quick: bool) -> list[dict]:
     """Time the same logic in ``transformWithStateInPandas``, whose cost goes by keys rather than by rows."""
-    rows = ROWS_BY_STATE // 5 if quick else ROWS_BY_STATE
+    rows, often = (ROWS_BY_STATE // 10, 1) if quick else (ROWS_BY_STATE, 4)
     numbers = (KEYS_BY_STATE,) if quick else (KEYS, KEYS_BY_STATE)
-    return [_beside_state(f"{name}, {keys:,} keys", operator, kind, rows, keys, timed=timed) for keys in numbers]
+    return [_beside_state(f"{name}, {keys:,} keys", operator, kind, rows, keys, often, timed=timed) for keys in numbers]
 
 
-def _beside_state(name: str, operator, kind: str, rows: int, keys: int, *, timed: bool) -> dict:
+def _beside_state(name: str, operator, kind: str, rows: int, keys: int, often: int, *, timed: bool) -> dict:
     """Time both: a small batch to warm up, and two more.
 
     That takes it minutes. The last counts, where most keys are known already, as in a query that runs on. Ours gets the
-    same batches and ten more, of which the last six count, in a fourth round, since it takes a while until a JVM is
-    warm; the rounds before are told too. So do Python workers that get the columns that are needed (``timed``: event
-    times too) and do nothing: what Spark alone takes.
+    same batches and ten more, of which the last six count, in the last of so many rounds, since it takes a while until
+    a JVM is warm; the rounds before are told too. So do Python workers that get the columns that are needed
+    (``timed``: event times too) and do nothing: what Spark alone takes.
     """
     mine, theirs, rng = Workplace(), Workplace(), np.random.default_rng(0)
     tables = [events(0, 2_000, rng, keys), *(events(batch, rows, rng, keys) for batch in range(1, 13))]
@@ -289,7 +284,7 @@ def _beside_state(name: str, operator, kind: str, rows: int, keys: int, *, timed
         theirs.add(table)
     rounds = []
     with session(2, 2) as spark:
-        for _ in range(4):
+        for _ in range(often):
             needed = mine.stream(spark).select("word", "value", *(["ts"] if timed else []))
             bare = median(run_native(carried(needed, "word"), mine.fresh("carried"), "append")[-6:])
             ours = trigger_ms(run_ours(_applied(operator, timed=timed)(mine.stream(spark)), mine))[-6:]
@@ -324,8 +319,6 @@ def rules_by_state(quick: bool) -> list[dict]:
 
 
 if __name__ == "__main__":
-    if hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(0, range(os.cpu_count() or 1))
     if len(sys.argv) > 3:
         ROWS = ROWS_BY_STATE = int(sys.argv[3])
-    print(json.dumps(globals()[sys.argv[1]](sys.argv[2] == "quick"), default=float))
+    report(globals(), *sys.argv[1:3])

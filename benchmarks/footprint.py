@@ -5,8 +5,6 @@ Every case runs in a process of its own, with all cores, and prints one line of 
 
 from __future__ import annotations
 
-import json
-import os
 import pickle
 import subprocess
 import sys
@@ -20,7 +18,7 @@ import pyarrow as pa
 from pyarrow import fs
 
 from benchmarks.engine import COUNT_AND_SUM, Shift
-from benchmarks.measure import alone
+from benchmarks.measure import alone, each_alone, report
 from benchmarks.spark_peers import Workplace, discard, run_native, run_ours, session, trigger_ms
 from benchmarks.state import Channel
 from evenkeel.hashing import hash_keys
@@ -33,7 +31,7 @@ NEAR_LINEAR = 1.1  # the exponent, at most
 
 def run(quick: bool) -> list[dict]:
     """Run all cases, one after the other."""
-    return [row for case in CASES for row in alone("footprint", case, "quick" if quick else "full")]
+    return each_alone("footprint", CASES, quick, first=["disk", "memory", "keys", "imports"])
 
 
 def _spread(values: list[float]) -> float:
@@ -51,7 +49,7 @@ def _on_disk(file: Path) -> int:
 
 
 def _sizes(quick: bool) -> list[int]:
-    return [100_000, 1_000_000] if quick else [100_000, 1_000_000, 10_000_000]
+    return [100_000, 300_000] if quick else [100_000, 1_000_000, 10_000_000]
 
 
 # -- disk and memory --------------------------------------------------------------------------------------------------
@@ -161,7 +159,7 @@ def spark_disk(quick: bool) -> list[dict]:
     found = []
     with session(2, 2) as spark:
         for held in _sizes(quick):
-            place = _held(held, 20, 1_000)
+            place = _held(held, 5 if quick else 20, 1_000)
             flow = stream(place.stream(spark), key="word").apply(COUNT_AND_SUM, channels=2)
             checkpoint, local = place.fresh("checkpoint"), place.fresh("local")
             query = flow.start(discard, checkpoint=checkpoint, local_directory=local)
@@ -245,7 +243,7 @@ def channels(quick: bool) -> list[dict]:
     times = {}
     place = _held(100_000, 5 if quick else 10, 10_000)
     with session(2, 2) as spark:
-        for number in (4, 4, 16, 64) if quick else (4, 4, 16, 64, 256):  # the first one warms up
+        for number in (4, 4, 16) if quick else (4, 4, 16, 64, 256):  # the first one warms up
             flow = stream(place.stream(spark), key="word").apply(COUNT_AND_SUM, strategy="stay_put", channels=number)
             times[number] = trigger_ms(run_ours(flow, place))[3:]
     place.remove()
@@ -274,7 +272,7 @@ def pins(quick: bool) -> list[dict]:
     times = {}
     place = _held(100_000, 6 if quick else 12, 10_000)
     with session(2, 4) as spark:
-        for number in (100, 100, 1_000, 10_000, *([] if quick else [100_000])):  # the first one warms up
+        for number in (100, 100, 1_000, *([] if quick else [10_000, 100_000])):  # the first one warms up
             flow = stream(place.stream(spark), key="word").apply(COUNT_AND_SUM, strategy=Pinned(number), channels=4)
             times[number] = trigger_ms(run_ours(flow, place))[3:]
     place.remove()
@@ -330,7 +328,7 @@ def imports(quick: bool) -> list[dict]:
 def starts(quick: bool) -> list[dict]:
     """From a fresh process to its first committed batch, ours and Spark's own query, in turn."""
     ours, theirs = [], []
-    for _ in range(2 if quick else 5):
+    for _ in range(1 if quick else 5):
         theirs += [row["seconds"] for row in alone("footprint", "first_native", str(time.time()))]
         ours += [row["seconds"] for row in alone("footprint", "first_ours", str(time.time()))]
     ratios = [own / other for own, other in zip(ours, theirs, strict=True)]
@@ -371,7 +369,4 @@ def first_ours(started: str) -> list[dict]:
 
 
 if __name__ == "__main__":
-    if hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(0, range(os.cpu_count() or 1))
-    case, given = globals()[sys.argv[1]], sys.argv[2]
-    print(json.dumps(case(given == "quick" if sys.argv[1] in CASES else given), default=float))
+    report(globals(), *sys.argv[1:3])

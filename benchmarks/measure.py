@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -11,7 +12,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,3 +54,30 @@ def alone(module: str, *arguments: str) -> list[dict]:
     if done.returncode:
         raise RuntimeError(f"{module} {' '.join(arguments)}: {done.stderr[-3000:]}")
     return json.loads(done.stdout.splitlines()[-1])
+
+
+def each_alone(module: str, cases: Sequence[str], quick: bool, *, first: Sequence[str] | None = None) -> list[dict]:
+    """Run each case in a process of its own; for a first look some of them, in one that starts Java once."""
+    found = []
+    for together in [",".join(first or cases)] if quick else cases:
+        started = time.perf_counter()
+        found += alone(module, together, "quick" if quick else "full")
+        if not quick:
+            print(f"{module} {together}: {time.perf_counter() - started:.0f} s", file=sys.stderr, flush=True)
+    return found
+
+
+def report(cases: Mapping[str, Callable[..., list[dict]]], names: str, given: str) -> None:
+    """Be a process that :func:`alone` starts: with all cores, run the cases named, and print what they found.
+
+    A case is told whether it is to be quick, or else whatever is given.
+    """
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, range(os.cpu_count() or 1))
+    argument = given == "quick" if given in ("quick", "full") else given
+    found = []
+    for name in names.split(","):
+        started = time.perf_counter()
+        found += cases[name](argument)
+        print(f"{name}: {time.perf_counter() - started:.0f} s", file=sys.stderr, flush=True)
+    print(json.dumps(found, default=float))

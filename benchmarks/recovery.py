@@ -27,7 +27,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.loopback import REPOSITORY, Cluster, kill_with_children, start_driver, until
-from benchmarks.measure import alone
+from benchmarks.measure import each_alone, report
 from benchmarks.recovery_job import CHANNELS, METHODS
 from benchmarks.spark_peers import Workplace, run_ours, session, trigger_ms, zipf_rows
 from evenkeel.control import ServiceLevels
@@ -56,10 +56,7 @@ NAMES = {
 
 def run(quick: bool) -> list[dict]:
     """Run all cases, one after the other."""
-    found = []
-    for case in CASES:
-        found += alone("recovery", case, "quick" if quick else "full")
-    return found
+    return each_alone("recovery", CASES, quick, first=["cost"])
 
 
 @dataclass(frozen=True)
@@ -395,9 +392,9 @@ def cost(quick: bool) -> list[dict]:
         place.add(zipf_rows(size, 1000, 1.0, rng))
     levels = {"no replicas": 0, "replicas of the hottest 10 %": ServiceLevels(hottest=100), "replicas of all keys": 1}
     times: dict[tuple[str, str], list[float]] = {}
-    combined = {"": None, ", not combined before the shuffle": False}
+    combined = {"": None} if quick else {"": None, ", not combined before the shuffle": False}
     with session(2, 2) as spark:
-        for _, (name, replicas), (how, combine) in product(range(3 if quick else 6), levels.items(), combined.items()):
+        for _, (name, replicas), (how, combine) in product(range(2 if quick else 6), levels.items(), combined.items()):
             flow = stream(place.stream(spark), key="word").apply(
                 Aggregate(n=Count(), total=Sum("value")),
                 strategy="key_grouping",
@@ -462,6 +459,4 @@ def _spread(values: Sequence[float]) -> float:
 
 
 if __name__ == "__main__":
-    if hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(0, range(os.cpu_count() or 1))
-    print(json.dumps(globals()[sys.argv[1]](sys.argv[2] == "quick"), default=float))
+    report(globals(), *sys.argv[1:3])

@@ -6,8 +6,6 @@ hold a million keys, and both are timed over the same batches of 500,000 rows. T
 
 from __future__ import annotations
 
-import json
-import os
 import sys
 import time
 from statistics import median
@@ -16,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks.engine import COUNT_AND_SUM, Shift
-from benchmarks.measure import alone
+from benchmarks.measure import each_alone, report
 from benchmarks.spark_peers import Workplace, batch_ms, discard, run_ours, session, zipf_rows
 from evenkeel.planning.items import resized_slots
 
@@ -45,7 +43,12 @@ class Script(Shift):
 
 def run(quick: bool) -> list[dict]:
     """Run both ways, in a process with all cores."""
-    return alone("repartition", "quick" if quick else "full")
+    return each_alone("repartition", ["changes"], quick)
+
+
+def changes(quick: bool) -> list[dict]:
+    """Move a tenth, double and halve, a few times each."""
+    return compare(1, HELD // 10, 100_000) if quick else compare(5, HELD, 500_000)
 
 
 def compare(cycles: int, held: int, rows: int) -> list[dict]:
@@ -152,6 +155,4 @@ def _rows(kind: str, history: list[dict], script: Script, offline: dict[str, lis
 
 
 if __name__ == "__main__":
-    if hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(0, range(os.cpu_count() or 1))
-    print(json.dumps(compare(1 if sys.argv[1] == "quick" else 5, HELD, 500_000), default=float))
+    report(globals(), *sys.argv[1:3])

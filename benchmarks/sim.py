@@ -27,7 +27,7 @@ def modulo_loads(hashes, channels, loads):
 
 
 def run(quick: bool) -> list[dict[str, object]]:
-    tuples = 6_000_000 if quick else 30_000_000
+    tuples = 3_000_000 if quick else 30_000_000
     return [*_drawing(tuples), *_replaying(tuples), *_large(quick)]
 
 

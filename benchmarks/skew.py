@@ -6,7 +6,6 @@ Every case runs in a process of its own, with all cores, and prints one line of 
 from __future__ import annotations
 
 import json
-import os
 import sys
 import time
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ from statistics import median
 import numpy as np
 import pyarrow as pa
 
-from benchmarks.measure import alone
+from benchmarks.measure import each_alone, report
 from benchmarks.spark_peers import Workplace, run_ours, session, trigger_ms, zipf_rows
 from evenkeel.control import Controller, ControlOptions, WindowOptions
 from evenkeel.operators import Count
@@ -60,19 +59,24 @@ class Case:
 
 
 ALL = ("key_grouping", "keel", "pkg", "w_choices")
-CASES = {
-    "quick": [Case(1.0, 800_000, ALL)],
-    "full": [
-        Case(1.0, 1_600_000, ALL),
-        Case(1.0, 4_800_000, ("keel", "pkg", "w_choices")),
-        Case(1.4, 1_600_000, ALL),
-    ],
-}
+BALANCED = ALL[1:]
 
 
 def run(quick: bool) -> list[dict]:
-    """Run all cases in one JVM."""
-    return alone("skew", "quick" if quick else "full")
+    """Run all cases, those with as many channels in one JVM."""
+    return each_alone("skew", ["channels_16"] if quick else ["channels_16", "channels_64"], quick)
+
+
+def channels_16(quick: bool) -> list[dict]:
+    """Batches of 10 and of 30 seconds, if all channels are even; of a second for a first look."""
+    if quick:
+        return _run([Case(1.0, 160_000, ("key_grouping", "keel"))], rounds=0)
+    return _run([Case(1.0, 1_600_000, ALL), Case(1.0, 4_800_000, BALANCED), Case(1.4, 1_600_000, ALL)])
+
+
+def channels_64(quick: bool) -> list[dict]:
+    """Batches of 10 seconds, if all channels are even: for one key on one channel that is 53 seconds."""
+    return _run([Case(1.0, 64_000 if quick else 640_000, BALANCED, channels=64, cost_ms=1.0)])
 
 
 def _tables(case: Case, batches: int) -> list[pa.Table]:
@@ -112,14 +116,14 @@ def spark_alone(spark, case: Case, *, hottest: bool) -> list[float]:
     return took[-3:]
 
 
-def _warm_up(spark, case: Case) -> None:
+def _warm_up(spark, case: Case, rounds: int) -> None:
     """Run batches that do not sleep, until the JVM is as warm as in other benchmarks."""
     from evenkeel.spark.api import stream
 
     place = Workplace(files=case.channels)
     for table in _tables(case, 4):
         place.add(table)
-    for name in ["key_grouping", "pkg"] * 3:
+    for name in ["key_grouping", "pkg"] * rounds:
         flow = stream(place.stream(spark), key="word")
         run_ours(flow.apply(Count(), strategy=name, channels=case.channels, combine=False), place)
     place.remove()
@@ -160,13 +164,12 @@ def _row(case: Case, name: str, of_bound: list[float], bound_ms: float) -> dict:
     }
 
 
-def main(size: str) -> list[dict]:
-    """Warm up, measure Spark alone, then every strategy of every case."""
-    cases = CASES[size]
+def _run(cases: list[Case], rounds: int = 3) -> list[dict]:
+    """Warm up for some rounds and measure Spark alone, if any; then every strategy of every case."""
     found = []
     with session(cases[0].channels, cases[0].channels) as spark:
-        _warm_up(spark, cases[0])
-        for hottest in (False, True):
+        _warm_up(spark, cases[0], rounds)
+        for hottest in (False, True) if rounds else ():
             name = "Spark alone, rows dealt out to tasks that sleep" + (", one has the hottest key's" * hottest)
             bound_ms = cases[0].bound_ms(1 if hottest else cases[0].channels)
             took = spark_alone(spark, cases[0], hottest=hottest)
@@ -180,6 +183,4 @@ def main(size: str) -> list[dict]:
 
 
 if __name__ == "__main__":
-    if hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(0, range(os.cpu_count() or 1))
-    print(json.dumps(main(sys.argv[1]), default=float))
+    report(globals(), *sys.argv[1:3])

@@ -104,7 +104,7 @@ def row(what, value, unit, *, target="", met=None, ratio=None, peer="", timing: 
 def run(quick: bool) -> list[dict[str, object]]:
     place = Path(tempfile.mkdtemp(prefix="evenkeel-bench-"))
     try:
-        return [*_growth(place, 1_000_000 if quick else 5_000_000), *_moving(place / "moving")]
+        return [*_growth(place, 300_000 if quick else 5_000_000), *_moving(place / "moving")]
     finally:
         shutil.rmtree(place, ignore_errors=True)
 

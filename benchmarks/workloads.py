@@ -98,7 +98,16 @@ def drifted(keys: int, skew: float = 0.85, channels: int = 40) -> Workload:
 
 
 def all_workloads(quick: bool) -> list[Workload]:
-    keys = 100_000 if quick else 1_000_000
+    """What planners are compared on; for a first look, something small of each paper."""
+    if quick:
+        return [
+            gedik(20_000, 1.0, 9, 10),
+            substreams("zipf"),
+            length_windows(0.2),
+            lognormal(2.245, 1.133, 1_100),
+            drifted(5_000),
+        ]
+    keys = 1_000_000
     return [
         gedik(keys, 1.0, 9, 10),
         gedik(keys, 1.0, 10, 10),
@@ -112,5 +121,5 @@ def all_workloads(quick: bool) -> list[Workload]:
         lognormal(1.789, 2.366, 16_000),
         lognormal(2.245, 1.133, 1_100),
         drifted(5_000),
-        drifted(50_000 if quick else 100_000),
+        drifted(100_000),
     ]
