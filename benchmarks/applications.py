@@ -321,4 +321,4 @@ def rules_by_state(quick: bool) -> list[dict]:
 if __name__ == "__main__":
     if len(sys.argv) > 3:
         ROWS = ROWS_BY_STATE = int(sys.argv[3])
-    report(globals(), *sys.argv[1:3])
+    report(globals(), sys.argv[1:])

@@ -126,7 +126,7 @@ def per_row(quick: bool) -> list[dict]:
                     "ratio": ratios["ours"],
                     "peer": f"{name}: {1000 * rows / theirs:.0f} rows/s; "
                     + "; ".join(f"{what} {ratio:.0f}×" for what, ratio in ratios.items() if what != "ours")
-                    + f"; rounds before: {', '.join(f'{theirs / ms:.0f}×' for ms in before)}",
+                    + (f"; rounds before: {', '.join(f'{theirs / ms:.0f}×' for ms in before)}" if before else ""),
                     "spread": _spread(took["ours"]),
                 }
             )
@@ -299,4 +299,4 @@ def latency(quick: bool) -> list[dict]:
 
 
 if __name__ == "__main__":
-    report(globals(), *sys.argv[1:3])
+    report(globals(), sys.argv[1:])

@@ -369,4 +369,4 @@ def first_ours(started: str) -> list[dict]:
 
 
 if __name__ == "__main__":
-    report(globals(), *sys.argv[1:3])
+    report(globals(), sys.argv[1:])

@@ -67,11 +67,14 @@ def each_alone(module: str, cases: Sequence[str], quick: bool, *, first: Sequenc
     return found
 
 
-def report(cases: Mapping[str, Callable[..., list[dict]]], names: str, given: str) -> None:
+def report(cases: Mapping[str, Callable[..., list[dict]]], arguments: Sequence[str]) -> None:
     """Be a process that :func:`alone` starts: with all cores, run the cases named, and print what they found.
 
-    A case is told whether it is to be quick, or else whatever is given.
+    The arguments are the cases, and whether they are to be quick, or else whatever they are to be given.
     """
+    if len(arguments) < 2 or not all(callable(cases.get(name)) for name in arguments[0].split(",")):
+        sys.exit("error: say which case, and whether it is to be quick or full.")
+    names, given = arguments[:2]
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, range(os.cpu_count() or 1))
     argument = given == "quick" if given in ("quick", "full") else given

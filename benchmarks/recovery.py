@@ -459,4 +459,4 @@ def _spread(values: Sequence[float]) -> float:
 
 
 if __name__ == "__main__":
-    report(globals(), *sys.argv[1:3])
+    report(globals(), sys.argv[1:])

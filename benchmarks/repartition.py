@@ -155,4 +155,4 @@ def _rows(kind: str, history: list[dict], script: Script, offline: dict[str, lis
 
 
 if __name__ == "__main__":
-    report(globals(), *sys.argv[1:3])
+    report(globals(), sys.argv[1:])

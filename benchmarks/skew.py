@@ -168,7 +168,8 @@ def _run(cases: list[Case], rounds: int = 3) -> list[dict]:
     """Warm up for some rounds and measure Spark alone, if any; then every strategy of every case."""
     found = []
     with session(cases[0].channels, cases[0].channels) as spark:
-        _warm_up(spark, cases[0], rounds)
+        if rounds:
+            _warm_up(spark, cases[0], rounds)
         for hottest in (False, True) if rounds else ():
             name = "Spark alone, rows dealt out to tasks that sleep" + (", one has the hottest key's" * hottest)
             bound_ms = cases[0].bound_ms(1 if hottest else cases[0].channels)
@@ -183,4 +184,4 @@ def _run(cases: list[Case], rounds: int = 3) -> list[dict]:
 
 
 if __name__ == "__main__":
-    report(globals(), *sys.argv[1:3])
+    report(globals(), sys.argv[1:])
