@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["ABSENT", "UNKNOWN", "Delta", "Pending"]
+__all__ = ["ABSENT", "UNKNOWN", "Delta", "Pending", "state_bytes"]
 
 UNKNOWN, ABSENT = -1, 0
 """What is known of a key's bytes before the batch, if not their number."""
@@ -92,7 +92,7 @@ class Delta:
         """
         keys = pack(slots, hashes, hashes2)
         values = _as_large_binary(values)
-        before = np.full(len(keys), UNKNOWN, np.int64) if previous is None else _state_bytes(previous)
+        before = np.full(len(keys), UNKNOWN, np.int64) if previous is None else state_bytes(previous)
         if not len(keys) == len(values) == len(before):
             raise InvalidArgumentError(
                 f"Keys, values and previous values must have one length; got {len(keys)}, {len(values)}, {len(before)}."
@@ -155,7 +155,7 @@ def _as_large_binary(values: Any) -> Any:
     return _one(values.cast(pa.large_binary()))
 
 
-def _state_bytes(values: Any) -> NDArray[np.int64]:
+def state_bytes(values: Any) -> NDArray[np.int64]:
     """Bytes of value and identity; :data:`ABSENT` for nulls."""
     lengths = pc.add(pc.cast(pc.binary_length(values), pa.int64()), KEY_BYTES)
     return _one(pc.fill_null(lengths, ABSENT)).to_numpy(zero_copy_only=False)

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from evenkeel.state.identity import KEY_BYTES
+import numpy as np
+import pyarrow as pa
+
+from evenkeel.state.identity import KEY_BYTES, as_list
+from evenkeel.state.pages import MOST_BYTES, Pages, too_many
 from evenkeel.state.totals import SlotTotals
 from evenkeel.state.wakes import WAKE_BYTES, wake_bytes
 
@@ -14,10 +19,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import lmdb
+    from numpy.typing import NDArray
 
     from evenkeel.state.environment import SharedEnvironment
 
-__all__ = ["TOTALS", "Reader", "chunks"]
+__all__ = ["TOTALS", "Cursors", "Reader", "chunks"]
 
 TOTALS = b"totals"
 _FIRST_CHUNK, _LAST_CHUNK = 64, 8192
@@ -48,6 +54,7 @@ class Reader:
     def __init__(self, txn: lmdb.Transaction[bytes], shared: SharedEnvironment) -> None:
         self._txn = txn
         self._shared = shared
+        self._reads_by: Pages | Cursors | None = None
         self.base_keys = txn.stat(shared.base)["entries"]
         self.recent_keys = txn.stat(shared.recent)["entries"]
 
@@ -55,18 +62,9 @@ class Reader:
         """Give keys and bytes per slot."""
         return SlotTotals.from_bytes(self._txn.get(TOTALS, b"", db=self._shared.meta))
 
-    def lookup(self, keys: list[bytes]) -> list[bytes | None]:
-        """Give the value of each key, or None; fastest when the keys ascend. O(keys · log keys held)."""
-        if not self.recent_keys:
-            with self._txn.cursor(self._shared.base) as cursor:
-                return list(map(cursor.get, keys))
-        with self._txn.cursor(self._shared.recent) as cursor:
-            values = list(map(cursor.get, keys))
-        missing = [place for place, value in enumerate(values) if value is None]
-        with self._txn.cursor(self._shared.base) as cursor:
-            for place in missing:
-                values[place] = cursor.get(keys[place])
-        return values
+    def lookup(self, packed: NDArray[np.bytes_]) -> pa.BinaryArray:
+        """Give the value of each key, null where there is none; fastest when the keys ascend. O(keys · log held)."""
+        return self._states.lookup(packed)
 
     def timers(self, until: int) -> list[bytes]:
         """Give the keys of which some value, now or before, wanted to be called by ``until``. O(keys given)."""
@@ -74,17 +72,71 @@ class Reader:
         found = chunks(self._txn, self._shared.timers, b"", last, values=False)
         return [entry[WAKE_BYTES:] for entries, _ in found for entry in entries]
 
-    def ranges(self, ranges: list[tuple[bytes, bytes]]) -> Iterator[tuple[list[bytes], list[bytes]]]:
-        """Give keys and values of some ranges, each key once, in no order. O(keys given)."""
-        for low, high in ranges:
+    def ranges(
+        self, lows: NDArray[np.bytes_], highs: NDArray[np.bytes_]
+    ) -> Iterator[tuple[NDArray[np.bytes_], pa.BinaryArray]]:
+        """Give keys and values from each low to its high, each key once, in no order. O(keys given).
+
+        The ranges ascend, and have no key in common.
+        """
+        return self._states.ranges(lows, highs)
+
+    @property
+    def _states(self) -> Pages | Cursors:
+        """What reads keys and values; only in a transaction that does not write."""
+        if self._reads_by is None:
+            self._reads_by = Pages.of(self._shared, self._txn) or Cursors(self._txn, self._shared)
+        return self._reads_by
+
+
+@dataclass(frozen=True, slots=True)
+class Cursors:
+    """Keys and values by way of LMDB's cursors, for files whose pages are not known: slower, and the same."""
+
+    txn: lmdb.Transaction[bytes]
+    shared: SharedEnvironment
+
+    def lookup(self, packed: NDArray[np.bytes_]) -> pa.BinaryArray:
+        """Give the value of each key, null where there is none."""
+        keys = as_list(packed)
+        with self.txn.cursor(self.shared.recent) as recent, self.txn.cursor(self.shared.base) as base:
+            values = [
+                base.get(key) if value is None else value
+                for key, value in zip(keys, map(recent.get, keys), strict=True)
+            ]
+        return _array(values)
+
+    def ranges(
+        self, lows: NDArray[np.bytes_], highs: NDArray[np.bytes_]
+    ) -> Iterator[tuple[NDArray[np.bytes_], pa.BinaryArray]]:
+        """Give keys and values from each low to its high, each key once."""
+        for low, high in zip(as_list(lows), as_list(highs), strict=True):
             overlaid: set[bytes] = set()
-            if self.recent_keys:
-                for keys, values in chunks(self._txn, self._shared.recent, low, high):
-                    overlaid.update(keys)
-                    yield keys, values
-            for keys, values in chunks(self._txn, self._shared.base, low, high):
-                if overlaid:
+            for database in (self.shared.recent, self.shared.base):
+                for keys, values in chunks(self.txn, database, low, high):
                     kept = [place for place, key in enumerate(keys) if key not in overlaid]
-                    yield [keys[place] for place in kept], [values[place] for place in kept]
-                else:
-                    yield keys, values
+                    for part in _parts(kept, values):
+                        packed = np.frombuffer(b"".join(keys[place] for place in part), f"S{KEY_BYTES}")
+                        yield packed, _array([values[place] for place in part])
+                    overlaid.update(keys if database is self.shared.recent else ())
+
+
+def _parts(places: list[int], values: list[bytes]) -> Iterator[list[int]]:
+    """Deal out places so that the values of none take too much room; a chunk has few of them."""
+    part: list[int] = []
+    size = 0
+    for place in places:
+        if part and size + len(values[place]) > MOST_BYTES:
+            yield part
+            part, size = [], 0
+        part.append(place)
+        size += len(values[place])
+    if part:
+        yield part
+
+
+def _array(values: list[bytes | None]) -> pa.BinaryArray:
+    found = pa.array(values, pa.binary())
+    if isinstance(found, pa.ChunkedArray):
+        raise too_many(len(values))
+    return found

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from evenkeel.errors import InvalidArgumentError
-from evenkeel.state.delta import ABSENT, UNKNOWN
-from evenkeel.state.identity import KEY_BYTES, as_list, ascending, locate, pack, unpack
+from evenkeel.state.delta import ABSENT, UNKNOWN, state_bytes
+from evenkeel.state.identity import KEY_BYTES, ascending, locate, pack, unpack
 from evenkeel.state.reader import Reader
 from evenkeel.state.selection import EVERYTHING
 from evenkeel.state.totals import SlotTotals
@@ -38,8 +38,6 @@ EXPORTED = pa.schema(
     ]
 )
 """The columns of exported state; Spark takes them as int, bigint, bigint, binary."""
-
-_MOST_ROWS, _MOST_BYTES = 65_536, 32 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,20 +117,16 @@ class StateView:
         packed = pack(slots, hashes, hashes2)
         order = ascending(packed)
         packed = packed[order]
-        values: list[Any] = self._reader.lookup(as_list(packed))
+        found = self._reader.lookup(packed)
         if delta:
             pending = delta.pending()
             places = locate(pending.keys, packed)
-            for place in np.flatnonzero((places < 0) & delta.dropped.covers(packed)).tolist():
-                values[place] = None
-            written = np.flatnonzero(places >= 0)
-            for place, value in zip(written.tolist(), pending.values.take(places[written]).to_pylist(), strict=True):
-                values[place] = value
-        found = pa.array(values, pa.binary())
-        if isinstance(found, pa.ChunkedArray):
-            raise InvalidArgumentError(
-                f"The states of these {len(packed)} keys take more than 2 GiB. Ask for fewer keys at a time."
-            )
+            dropped = (places < 0) & delta.dropped.covers(packed)
+            if dropped.any():
+                found = pc.if_else(pa.array(dropped), pa.scalar(None, pa.binary()), found)
+            if (places >= 0).any():
+                both = pa.concat_arrays([found, pending.values.cast(pa.binary())])
+                found = both.take(np.where(places >= 0, len(packed) + places, np.arange(len(packed))))
         back = np.empty(len(order), np.int64)
         back[order] = np.arange(len(order))
         return found.take(pa.array(back))
@@ -162,28 +156,15 @@ class StateView:
 
     def export(self, selection: Selection) -> Iterator[pa.RecordBatch]:
         """Give the selected keys and states, in no order, in batches of at most 65,536 rows. O(keys selected)."""
-        return self._batches(selection.range_list())
+        return self._batches(*selection.ranges())
 
     def scan(self) -> Iterator[pa.RecordBatch]:
         """Give all keys and states, as :meth:`export` does."""
-        return self._batches([EVERYTHING])
+        return self._batches(*(np.array([end], f"S{KEY_BYTES}") for end in EVERYTHING))
 
-    def _batches(self, ranges: list[tuple[bytes, bytes]]) -> Iterator[pa.RecordBatch]:
-        keys: list[bytes] = []
-        values: list[bytes] = []
-        size = 0
-        for more_keys, more_values in self._reader.ranges(ranges):
-            start = 0
-            for end in _cuts(more_values, len(keys), size):
-                keys += more_keys[start:end]
-                values += more_values[start:end]
-                yield _as_batch(keys, values)
-                keys, values, size, start = [], [], 0, end
-            keys += more_keys[start:]
-            values += more_values[start:]
-            size += sum(map(len, more_values[start:]))
-        if keys:
-            yield _as_batch(keys, values)
+    def _batches(self, lows: NDArray[np.bytes_], highs: NDArray[np.bytes_]) -> Iterator[pa.RecordBatch]:
+        for packed, values in self._reader.ranges(lows, highs):
+            yield pa.RecordBatch.from_arrays([*unpack(packed), values], schema=EXPORTED)
 
     def totals(self) -> SlotTotals:
         """Give keys and state bytes per slot; kept by addition, so this costs O(slots held)."""
@@ -199,8 +180,7 @@ class StateView:
             held = np.isin(slots[unknown], self.totals().slots)  # most of what moves here comes to slots that are not
             previous[unknown[~held]] = ABSENT
             unknown = unknown[held]
-            found = self._reader.lookup(as_list(pending.keys[unknown]))
-            previous[unknown] = [ABSENT if value is None else KEY_BYTES + len(value) for value in found]
+            previous[unknown] = state_bytes(self._reader.lookup(pending.keys[unknown]))
         previous[delta.dropped.covers(pending.keys)] = ABSENT
         lengths = np.diff(_offsets(pending.values))
         after = np.where(_is_valid(pending.values), lengths + KEY_BYTES, ABSENT)
@@ -214,26 +194,9 @@ class StateView:
 
     def _count(self, selection: Selection, sign: int) -> SlotTotals:
         total = SlotTotals.empty()
-        for keys, values in self._reader.ranges(selection.range_list()):
-            slots = [int.from_bytes(key[:4], "big") for key in keys]
-            total += SlotTotals.of(slots, [sign] * len(keys), [sign * (KEY_BYTES + len(value)) for value in values])
+        for packed, values in self._reader.ranges(*selection.ranges()):
+            total += SlotTotals.of(unpack(packed)[0], np.full(len(packed), sign), sign * state_bytes(values))
         return total
-
-
-def _cuts(values: list[bytes], rows: int, size: int) -> Iterator[int]:
-    """Where to end a batch so that none has too many rows or bytes; a chunk has at most some thousand rows."""
-    if rows + len(values) <= _MOST_ROWS and size + sum(map(len, values)) <= _MOST_BYTES:
-        return
-    for place, value in enumerate(values):
-        if rows and (rows >= _MOST_ROWS or size + len(value) > _MOST_BYTES):
-            yield place
-            rows = size = 0
-        rows, size = rows + 1, size + len(value)
-
-
-def _as_batch(keys: list[bytes], values: list[bytes]) -> pa.RecordBatch:
-    packed = np.frombuffer(b"".join(keys), f"S{KEY_BYTES}")
-    return pa.RecordBatch.from_arrays([*unpack(packed), pa.array(values, pa.binary())], schema=EXPORTED)
 
 
 def _offsets(values: Any) -> NDArray[np.int64]:
