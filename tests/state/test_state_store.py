@@ -396,3 +396,20 @@ def test_states_may_come_as_any_binary_array(stage, values):
 def test_a_name_that_cannot_be_part_of_a_file_name_is_refused(stage, name):
     with pytest.raises(InvalidArgumentError, match="file name"):
         StateStore(stage.checkpoint, name, 0, "work")
+
+
+def test_a_channel_that_began_anew_is_not_moved_on_by_who_asks_for_what_it_held_before(stage):
+    """As a task does that is left of an attempt at a batch after which the channel's keys were switched elsewhere."""
+    before = [stage.batch({number: b"old"}) for number in range(3)][-1]
+    store = stage.store()
+    store.forget()
+    with store.open(None, after=2) as view:
+        assert view.opening.how == "new"
+        delta = Delta()
+        put(delta, {9: b"anew"})
+        assert store.open_if_near(before) is None
+        file = store.write_delta(view, delta, batch=3, attempt="b")
+        ref = store.write_manifest(view, file, batch=3, attempt="b")
+    with store.open_if_near(ref) as view:
+        assert view.opening.how == "caught up"
+        assert get(view, [0, 9]) == {0: None, 9: b"anew"}

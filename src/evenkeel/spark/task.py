@@ -361,7 +361,7 @@ class StageTask:
     def _open(self, channel: int) -> StateView:
         store, ref = self._store(channel), self.versions.get(channel)
         if ref is None or channel not in self.stops_if_cold:
-            return store.open(ref)
+            return store.open(ref, after=self.batch - 1)
         view = store.open_if_near(ref)
         if view is None:
             raise ColdChannelError(

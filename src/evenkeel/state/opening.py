@@ -48,10 +48,16 @@ def open_near(
 
 
 def open_version(
-    checkpoint: Checkpoint, place: CopyPlace, stage: str, channel: int, ref: ManifestRef | None, map_bytes: int
+    checkpoint: Checkpoint,
+    place: CopyPlace,
+    stage: str,
+    channel: int,
+    ref: ManifestRef | None,
+    map_bytes: int,
+    after: int = -1,
 ) -> StateView:
     """Open the version that ``ref`` names; see :meth:`~evenkeel.state.store.StateStore.open`."""
-    opener = _Opener(checkpoint, place, stage, channel, ref, map_bytes)
+    opener = _Opener(checkpoint, place, stage, channel, ref, map_bytes, after)
     return opener.open_current() or opener.rebuild()
 
 
@@ -63,6 +69,7 @@ class _Opener:
     channel: int
     ref: ManifestRef | None
     map_bytes: int
+    after: int = -1
     applied: int = 0
     read_bytes: int = 0
     damaged: list[str] = field(default_factory=list)
@@ -92,7 +99,7 @@ class _Opener:
         try:
             with begin_reading(shared) as txn:
                 about = check_about(read_about(txn, shared), self.stage, self.channel, str(path))
-            if self._is_near(about.tip, only_if_near) and self._advance(shared, about):
+            if self._is_near(about, only_if_near) and self._advance(shared, about):
                 view = self._view(shared, "caught up" if self.applied else "warm")
         except _BROKEN_COPY:
             pass
@@ -124,10 +131,10 @@ class _Opener:
         )
 
     def _rebuild_from(self, snapshot: ChainFile | None) -> StateView | None:
-        about = About(self.stage, self.channel)
+        about = About(self.stage, self.channel, -1 if self.ref else self.after)
         if snapshot:
             about = About(self.stage, self.channel, snapshot.version, snapshot.tip)
-        if any(link.file.path in self.damaged for link in self._deltas_after(about.tip)):
+        if any(link.file.path in self.damaged for link in self._deltas_after(about)):
             return None
         path = self.place.fresh()
         shared = view = None
@@ -156,28 +163,32 @@ class _Opener:
                 remove_copy(path)
         return view if done else None
 
-    def _is_near(self, tip: str, strict: bool) -> bool:
-        """Whether the chain passes a tip and, if strict, has no snapshot after it."""
-        if tip == self.tip:
+    def _is_near(self, about: About, strict: bool) -> bool:
+        """Whether the chain passes where a copy is and, if strict, has no snapshot after it."""
+        if about.tip == self.tip:
             return True
-        after = self._after(tip)
+        after = self._after(about)
         return after is not None and not (strict and any(link.kind == "snapshot" for link in self.chain[after:]))
 
-    def _after(self, tip: str) -> int | None:
-        """Where the chain goes on from a tip; None if it does not pass there."""
-        if tip == EMPTY_TIP:
-            return 0 if self.chain and self.chain[0].kind == "delta" else None
-        passed = [number for number, link in enumerate(self.chain) if link.tip == tip]
+    def _after(self, about: About) -> int | None:
+        """Where the chain goes on from where a copy is; None if it does not pass there.
+
+        A copy of nothing may be of a channel that began anew: it does not go on with what came before that.
+        """
+        if about.tip == EMPTY_TIP:
+            first = self.chain[0] if self.chain else None
+            return 0 if first and first.kind == "delta" and first.version > about.version else None
+        passed = [number for number, link in enumerate(self.chain) if link.tip == about.tip]
         return passed[-1] + 1 if passed else None
 
-    def _deltas_after(self, tip: str) -> list[ChainFile]:
-        after = self._after(tip)
+    def _deltas_after(self, about: About) -> list[ChainFile]:
+        after = self._after(about)
         return [] if after is None else [link for link in self.chain[after:] if link.kind == "delta"]
 
     def _advance(self, shared: SharedEnvironment, about: About) -> bool:
         """Apply deltas until the copy is at the version wanted; no if one is damaged, or the copy is elsewhere."""
         while about.tip != self.tip:
-            deltas = self._deltas_after(about.tip)
+            deltas = self._deltas_after(about)
             if not deltas:
                 return False
             link = deltas[0]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from evenkeel.state.checkpoint import file_path
@@ -96,8 +97,16 @@ class StateStore:
         """The stage's name among this host's working copies."""
         return f"{self.checkpoint.id}.{self.stage}"
 
-    def open(self, ref: ManifestRef | None) -> StateView:
+    def open(self, ref: ManifestRef | None, *, after: int = -1) -> StateView:
         """Open the version that a manifest describes; None is the version of a channel that holds nothing.
+
+        Parameters
+        ----------
+        ref
+            What was committed.
+        after
+            The batch after which the channel holds nothing, if it does. What is left of an earlier attempt, and asks
+            for what the channel held before it began anew, does not move this copy on.
 
         Raises
         ------
@@ -110,7 +119,7 @@ class StateStore:
         -----
         Warm, it reads no file of the checkpoint and takes a fraction of a millisecond.
         """
-        view = self._open(open_version, ref)
+        view = self._open(partial(open_version, after=after), ref)
         assert view is not None
         return view
 
