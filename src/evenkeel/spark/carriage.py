@@ -74,8 +74,11 @@ def targets_of(
     To the key's new home, if this channel is no home of it any more and the new home held no backup; and from its old
     home to every channel that is to hold a backup and held no copy.
     """
-    rows = np.arange(len(hashes))
     homes = after.home(hashes)
+    if not any(table.has_backups or len(table.split_hashes) for table in (before, after)):  # one channel has each key
+        leaving = np.flatnonzero(homes != channel)
+        return leaving, homes[leaving]
+    rows = np.arange(len(hashes))
     backups, had = after.backups(hashes), np.sort(_pairs(before.backups(hashes)))
     leaves = ~contains(np.sort(_pairs(after.active_channels(hashes))), (rows << 32) | channel)
     leaves &= ~contains(had, (rows << 32) | homes)
