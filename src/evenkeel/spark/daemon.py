@@ -29,6 +29,7 @@ def warm_up() -> None:
     from evenkeel.operators import Groups, RowCodec
     from evenkeel.routing import RoutingTable
     from evenkeel.state import second_hash
+    from evenkeel.state.pages import load_loops
 
     rows = pa.table({"text": ["a"], "long": [1], "int": pa.array([1], pa.int32())})
     hashes, hashes2 = hash_keys(*rows.columns), second_hash(*rows.columns)
@@ -36,6 +37,7 @@ def warm_up() -> None:
     RoutingTable.even(2).evolve(pin_hashes=hashes, pin_channels=np.ones(1, np.int64)).home(hashes)
     codec = RowCodec(rows.schema)
     codec.decode(codec.encode(rows))
+    load_loops()
     # A worker whose path changes has all of these read again, which takes long where Spark's own modules are in a zip;
     # those that it needs after all are made again.
     sys.path_importer_cache.clear()

@@ -18,6 +18,7 @@ from evenkeel.spark.own_session import OwnSession
 from evenkeel.spark.task import COLD
 from evenkeel.spark.vigil import Vigil
 from evenkeel.state import Lease, StoredFile, clean
+from evenkeel.state.pages import load_loops
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -330,10 +331,11 @@ class Query:
 
 
 def _warm_up(stages: list[BalancedStage]) -> None:
-    """Get the planners ready while the first batches run: the first plan would wait for it, on a new machine for long.
+    """Get ready while the first batch runs what others would wait for, on a new machine for long: to read, and to plan.
 
     A planner that fails here will say so where it counts: in its first decision.
     """
+    load_loops()
     for stage in stages:
         with suppress(Exception):
             warm_up(stage.controller.planner, stage.table)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from evenkeel.state.environment import SharedEnvironment
 
-__all__ = ["MOST_BYTES", "Pages", "too_many"]
+__all__ = ["MOST_BYTES", "Pages", "load_loops", "too_many"]
 
 _MOST_ROWS, MOST_BYTES = 65_536, 32 << 20
 """Of what is given at once."""
@@ -173,6 +173,18 @@ class Pages:
         if (lengths < 0).any():
             valid = pa.py_buffer(np.packbits(lengths >= 0, bitorder="little"))
         return pa.BinaryArray.from_buffers(pa.binary(), len(lengths), [valid, pa.py_buffer(ends), pa.py_buffer(out)])
+
+
+def load_loops() -> None:
+    """Read a leaf with one key, so that what reads pages is loaded, or on a new machine compiled."""
+    key = np.array([b"k"], f"S{KEY_BYTES}")
+    node = np.array([1, 0, 0, KEY_BYTES], "<u2").tobytes() + key.tobytes() + b"v\0"
+    page_bytes = 64
+    header = np.array([0, 0, 0, 0, 0, _LEAF, 18, 0, page_bytes - len(node)], "<u2").tobytes()
+    page = header.ljust(page_bytes - len(node), b"\0") + node
+    pages = Pages("", np.frombuffer(page, np.uint8), page_bytes, 0, 0)
+    pages.lookup(key)
+    list(pages.ranges(key, key))
 
 
 def too_many(keys: int) -> InvalidArgumentError:
