@@ -6,6 +6,7 @@ Every case runs in a process of its own, with all cores, and prints one line of 
 from __future__ import annotations
 
 import sys
+import time
 from statistics import median
 
 import numpy as np
@@ -16,6 +17,7 @@ from benchmarks.spark_peers import (
     Workplace,
     apply_with_state,
     carried,
+    discard,
     run_native,
     run_ours,
     session,
@@ -98,6 +100,7 @@ def per_row(quick: bool) -> list[dict]:
     theirs; rounds before the first, since it takes a while until a JVM is warm, are only told. So do ours with all
     tuples sent through the shuffle, as for an operator whose states do not merge, Spark's native aggregate, which
     allows no logic at all, and Python workers that get the rows and do nothing: what Spark can do with them at best.
+    And what nothing that goes by keys on Spark can be below: its `groupBy` of the same rows without stream or state.
     """
     place, theirs_place, rng = Workplace(), Workplace(), np.random.default_rng(1)
     rows = 20_000 if quick else 500_000
@@ -148,8 +151,22 @@ def _round(spark, place: Workplace) -> dict[str, list[float]]:
         "rows carried, no more": run_native(carried(rows, "word"), place.fresh("carried"), "append"),
         "ours, not combined": trigger_ms(run_ours(flow.apply(COUNT_AND_SUM, channels=2, combine=False), place)),
         "ours": trigger_ms(run_ours(flow.apply(COUNT_AND_SUM, channels=2), place)),
+        "groupBy without stream or state": _static(spark, place),
     }
     return {name: ms[place.batches // 2 + 1 :] for name, ms in took.items()}
+
+
+def _static(spark, place: Workplace) -> list[float]:
+    """Milliseconds in which Spark groups the rows of each batch, as static ones."""
+    from pyspark.sql import functions as F
+
+    took = []
+    for batch in range(place.batches):
+        rows = place.read(spark, batch).groupBy("word").agg(F.count("*"), F.sum("value"))
+        started = time.perf_counter()
+        discard(rows, batch)
+        took.append(1000 * (time.perf_counter() - started))
+    return took
 
 
 def growth(quick: bool) -> list[dict]:

@@ -78,9 +78,10 @@ class Workplace:
             .parquet(str(self.path / "in"))
         )
 
-    def read(self, spark):
-        """Read all of it at once."""
-        return spark.read.parquet(str(self.path / "in"))
+    def read(self, spark, batch: int | None = None):
+        """Read all of it at once, or what one batch gets."""
+        files = "" if batch is None else f"part-{batch:05d}-*.parquet"
+        return spark.read.parquet(str(self.path / "in" / files))
 
     def fresh(self, name: str) -> str:
         """A folder that is not there yet."""
