@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 import time
 from statistics import median
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -28,12 +29,16 @@ from benchmarks.spark_peers import (
 )
 from evenkeel.operators import Aggregate, Count, Sum
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 CASES = ["aggregate", "per_row", "growth", "migration", "latency"]
 PEERS = {
     "transformWithStateInPandas": transform_with_state,
     "transformWithState": transform_rows_with_state,
     "applyInPandasWithState": apply_with_state,
 }
+ROUNDS_BEFORE = 12
 COUNT_AND_SUM = Aggregate(n=Count(), total=Sum("value"))
 
 
@@ -97,10 +102,10 @@ def per_row(quick: bool) -> list[dict]:
 
     They get two of those, which takes them minutes, of which the second counts, where most keys are known already, as
     in a query that runs on. Ours gets both and 22 more, of which the last twelve count, in a round after each of
-    theirs; rounds before the first, since it takes a while until a JVM is warm, are only told. So do ours with all
-    tuples sent through the shuffle, as for an operator whose states do not merge, Spark's native aggregate, which
-    allows no logic at all, and Python workers that get the rows and do nothing: what Spark can do with them at best.
-    And what nothing that goes by keys on Spark can be below: its `groupBy` of the same rows without stream or state.
+    theirs; rounds before the first, since Java compiles for hundreds of batches what a batch runs through, are only
+    told. So do ours with all tuples sent through the shuffle, as for an operator whose states do not merge, Spark's
+    native aggregate, which allows no logic at all, and Python workers that get the rows and do nothing: what Spark can
+    do with them at best. And its `groupBy` of the same rows without stream or state.
     """
     place, theirs_place, rng = Workplace(), Workplace(), np.random.default_rng(1)
     rows = 20_000 if quick else 500_000
@@ -114,7 +119,7 @@ def per_row(quick: bool) -> list[dict]:
         theirs_place.add(table)
     found = []
     with session(2, 2) as spark:
-        before = [median(_round(spark, place)["ours"]) for _ in range(0 if quick else 4)]
+        before = [median(_round(spark, place, ["ours"])["ours"]) for _ in range(0 if quick else ROUNDS_BEFORE)]
         for name, peer in list(PEERS.items())[: 1 if quick else None]:
             theirs = run_native(peer(theirs_place.stream(spark)), theirs_place.fresh(name))[-1]
             took = _round(spark, place)
@@ -138,22 +143,22 @@ def per_row(quick: bool) -> list[dict]:
     return found
 
 
-def _round(spark, place: Workplace) -> dict[str, list[float]]:
-    """Milliseconds of the second half of the batches, by who took them."""
+def _round(spark, place: Workplace, names: Sequence[str] | None = None) -> dict[str, list[float]]:
+    """Milliseconds of the second half of the batches, by who took them; of all, or of some."""
     from pyspark.sql import functions as F
 
     from evenkeel.spark.api import stream
 
     rows, flow = place.stream(spark), stream(place.stream(spark), key="word")
     native = rows.groupBy("word").agg(F.count("*"), F.sum("value"))
-    took = {
-        "native aggregate": run_native(native, place.fresh("native")),
-        "rows carried, no more": run_native(carried(rows, "word"), place.fresh("carried"), "append"),
-        "ours, not combined": trigger_ms(run_ours(flow.apply(COUNT_AND_SUM, channels=2, combine=False), place)),
-        "ours": trigger_ms(run_ours(flow.apply(COUNT_AND_SUM, channels=2), place)),
-        "groupBy without stream or state": _static(spark, place),
+    ways = {
+        "native aggregate": lambda: run_native(native, place.fresh("native")),
+        "rows carried, no more": lambda: run_native(carried(rows, "word"), place.fresh("carried"), "append"),
+        "ours, not combined": lambda: trigger_ms(run_ours(flow.apply(COUNT_AND_SUM, channels=2, combine=False), place)),
+        "ours": lambda: trigger_ms(run_ours(flow.apply(COUNT_AND_SUM, channels=2), place)),
+        "groupBy without stream or state": lambda: _static(spark, place),
     }
-    return {name: ms[place.batches // 2 + 1 :] for name, ms in took.items()}
+    return {name: ways[name]()[place.batches // 2 + 1 :] for name in names or ways}
 
 
 def _static(spark, place: Workplace) -> list[float]:
