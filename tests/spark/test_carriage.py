@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from evenkeel.routing import RoutingTable
 from evenkeel.routing.replicas import with_replicas
-from evenkeel.spark.carriage import targets_of
+from evenkeel.spark.carriage import carriage, targets_of
+from evenkeel.state.identity import pack
 
 HASHES = np.random.default_rng(0).integers(-(2**63), 2**63 - 1, 60)
 
@@ -46,3 +47,24 @@ def test_each_copy_goes_to_who_is_to_have_it_and_does_not(data):
     rows, targets = targets_of(before, after, channel, here)
     assert len(rows) == len(set(zip(rows.tolist(), targets.tolist(), strict=True)))
     assert set(zip(rows.tolist(), targets.tolist(), strict=True)) == literal(before, after, channel, here)
+
+
+@given(st.data())
+def test_what_stays_on_a_host_is_fetched_and_all_else_is_sent(data):
+    channels = [data.draw(st.integers(2, 4)) for _ in range(2)]
+    before, after = (data.draw(tables(number)) for number in channels)
+    hosts = [{channel: data.draw(st.sampled_from("ab")) for channel in range(number)} for number in channels]
+    moved = carriage(before, after, *hosts)
+    if before.has_backups or after.has_backups:
+        assert moved == carriage(before, after)
+        assert not moved.fetches
+        return
+    packed = pack(HASHES % before.slots, HASHES, np.zeros_like(HASHES))
+    found = {("sent", source): selection for source, selection in moved.sends.items()}
+    for target, sources in moved.fetches.items():
+        found |= {(source, target): selection for source, selection in sources.items()}
+    homes = zip(before.home(HASHES).tolist(), after.home(HASHES).tolist(), strict=True)
+    for row, (old, new) in enumerate(homes):
+        ways = [way for way, selection in found.items() if selection.covers(packed[row : row + 1])[0]]
+        near = hosts[0][old] == hosts[1][new]
+        assert ways == ([] if old == new else [(old, new) if near else ("sent", old)])

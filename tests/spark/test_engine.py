@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +17,8 @@ from evenkeel.hashing import hash_keys
 from evenkeel.operators import Count, PerKey, Sum
 from evenkeel.planning import make_planner
 from evenkeel.spark.api import stream
-from evenkeel.spark.homes import Homes
+from evenkeel.spark.homes import Homes, host_name
+from evenkeel.state import held_copies
 from spark.engine_helpers import Forced, Remember, expected, file_stream, write_batches, zipf_words
 
 pytestmark = pytest.mark.spark
@@ -48,6 +51,46 @@ def test_counts_and_totals_survive_moves_and_resizes_in_every_batch(spark, tmp_p
         assert moved[0] == 0
         assert min(moved[1:]) > 0
         assert [len(batch["reports"][0]) for batch in query.history] == [4, 7, 3, 5, 5]
+
+
+class Resized(Forced):
+    """Changes the number of channels as told, and moves nothing else."""
+
+    def decide(self, table, now):
+        channels = self.channels[min(self.batch + 1, len(self.channels) - 1)]
+        return super().decide(table, now) if channels != table.channels else (None, None)
+
+
+def test_state_that_stays_on_a_host_is_read_there_and_given_up_a_batch_later(spark, tmp_path, place):
+    tables = [zipf_words(2000, 200, seed) for seed in range(6)]
+    write_batches(tmp_path / "in", tables)
+    held, plans = [], []
+
+    class Watch(Remember):
+        """Looks at what is on the host before each batch runs; before the fourth, takes it away."""
+
+        def __call__(self, results, batch):
+            held.append({copy.channel for copy in held_copies(Path(place["local_directory"]) / host_name())})
+            plans.append(results._jdf.queryExecution().logical().toString())
+            if batch == 3:
+                shutil.rmtree(place["local_directory"])
+            super().__call__(results, batch)
+
+    sink = Watch()
+    query = (
+        stream(file_stream(spark, tmp_path / "in"), key="word")
+        .apply(Count(), strategy=Resized([2, 4, 4, 2, 2, 2]), channels=2)
+        .start(sink, **place)
+    )
+    query.process_all_available()
+    query.stop()
+    assert sink.latest("count") == expected(tables)[0]
+    reports = [batch["reports"][0] for batch in query.history]
+    assert [len(found) for found in reports] == [2, 4, 4, 2, 2, 2]
+    assert [sum(report["imported_bytes"] for report in found) > 0 for found in reports] == [0, 1, 0, 1, 0, 0]
+    assert {report["opened"] for report in reports[3]} == {"rebuilt"}
+    assert held == [set(), {0, 1}, {0, 1, 2, 3}, {0, 1, 2, 3}, {0, 1, 2, 3}, {0, 1}]
+    assert not any("export(" in plan for plan in plans)
 
 
 def test_homes_are_used_again_where_there_are_as_many_channels_as_before_and_given_up_at_the_end(

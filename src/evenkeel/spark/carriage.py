@@ -1,4 +1,4 @@
-"""What channels send and drop when one routing table replaces another, backup copies included."""
+"""What channels send, fetch and drop when one routing table replaces another, backup copies included."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from evenkeel.routing.ragged import contains, union
 from evenkeel.state import Selection
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import NDArray
 
     from evenkeel.routing import Ragged, RoutingTable
@@ -21,30 +23,51 @@ __all__ = ["Carriage", "carriage", "targets_of"]
 
 @dataclass(frozen=True, slots=True)
 class Carriage:
-    """What each channel sends to others, and what it drops; a channel that keeps a copy sends without dropping."""
+    """What each channel sends to others, fetches from each other one, and drops.
+
+    A channel that keeps a copy sends without dropping.
+    """
 
     sends: dict[int, Selection] = field(default_factory=dict)
+    fetches: dict[int, dict[int, Selection]] = field(default_factory=dict)
     drops: dict[int, Selection] = field(default_factory=dict)
 
 
-def carriage(before: RoutingTable, after: RoutingTable) -> Carriage:
-    """Give what happens to state when ``after`` replaces ``before``. O(slots + listed keys), if it is another table."""
+def carriage(
+    before: RoutingTable,
+    after: RoutingTable,
+    hosts_before: Mapping[int, str] | None = None,
+    hosts_after: Mapping[int, str] | None = None,
+) -> Carriage:
+    """Give what happens to state when ``after`` replaces ``before``. O(slots + listed keys), if it is another table.
+
+    Where the hosts of channels are given, what stays on a host is not sent: who gets it reads it from the working copy
+    of who had it. Only if one channel has each key; copies are sent to all who are to have them at once.
+    """
     if before is after:
         return Carriage()
     moves = before.diff(after)
     listed = union(before.pin_hashes, before.split_hashes, after.pin_hashes, after.split_hashes)
-    spare = (listed % before.slots, listed)
+    slots_of_listed = listed % before.slots
 
     def select(channels: NDArray[np.int32], ids: NDArray[np.int64], is_key: NDArray[np.bool_]) -> dict[int, Selection]:
         found = {}
         for channel in np.unique(channels).tolist():
             mine = channels == channel
-            keys = ids[mine & is_key]
-            found[channel] = Selection.of(ids[mine & ~is_key], spare, (keys % before.slots, keys))
+            slots, keys = ids[mine & ~is_key], ids[mine & is_key]
+            spared = np.isin(slots_of_listed, slots)
+            spare = (slots_of_listed[spared], listed[spared])
+            found[channel] = Selection.of(slots, spare, (keys % before.slots, keys))
         return found
 
-    sent = moves.actions != Action.SWITCH
-    sends = select(moves.sources[sent], moves.ids[sent], moves.is_key[sent])
+    def leaving(chosen: NDArray[np.bool_]) -> dict[int, Selection]:
+        return select(moves.sources[chosen], moves.ids[chosen], moves.is_key[chosen])
+
+    sent, near = moves.actions != Action.SWITCH, np.zeros(len(moves), np.bool_)
+    if hosts_before and hosts_after and _in_one_place(before, after):
+        pairs = zip(moves.sources.tolist(), moves.targets.tolist(), strict=True)
+        near = np.array([hosts_before[source] == hosts_after[target] for source, target in pairs], np.bool_)
+    fetches = {to: leaving(near & (moves.targets == to)) for to in np.unique(moves.targets[near]).tolist()}
     channels, ids, is_key = [], [], []
     for keyed, items in ((False, np.arange(before.slots)), (True, listed)):
         old, new = (_holders(table, items, keyed) for table in (before, after))
@@ -52,7 +75,12 @@ def carriage(before: RoutingTable, after: RoutingTable) -> Carriage:
         channels.append((old[gone] & 0xFFFFFFFF).astype(np.int32))
         ids.append(items[old[gone] >> 32])
         is_key.append(np.full(int(gone.sum()), keyed))
-    return Carriage(sends, select(*(np.concatenate(part) for part in (channels, ids, is_key))))
+    return Carriage(leaving(sent & ~near), fetches, select(*(np.concatenate(part) for part in (channels, ids, is_key))))
+
+
+def _in_one_place(before: RoutingTable, after: RoutingTable) -> bool:
+    """Whether each key has one channel, under either table."""
+    return not any(table.has_backups or len(table.split_hashes) for table in (before, after))
 
 
 def _holders(table: RoutingTable, items: NDArray[np.int64], keyed: bool) -> NDArray[np.int64]:
@@ -75,7 +103,7 @@ def targets_of(
     home to every channel that is to hold a backup and held no copy.
     """
     homes = after.home(hashes)
-    if not any(table.has_backups or len(table.split_hashes) for table in (before, after)):  # one channel has each key
+    if _in_one_place(before, after):
         leaving = np.flatnonzero(homes != channel)
         return leaving, homes[leaving]
     rows = np.arange(len(hashes))

@@ -108,6 +108,8 @@ class KeyedStage:
     _spare: dict[int, Homes] = field(default_factory=dict)
     """By number of channels, homes that were left: for when there are as many channels again."""
     _uprooted: bool = False
+    _fetches: bool = False
+    """Whether channels read what others of their host had: then none of it is removed before the next batch."""
     _columns: Columns = field(default_factory=Columns)
     _combines: bool = field(init=False)
     _slow: bool = False
@@ -144,7 +146,8 @@ class KeyedStage:
         homes = self._homes
         assert homes is not None
         assert len(homes.places) == table.channels
-        moved, rerouted = self._carriage(before, table, versions)
+        moved, rerouted = self._carriage(before, table, versions, homes)
+        self._fetches = bool(moved.fetches)
         old = self._homes_of(before.table.channels) if moved.sends else homes
         lift = self._lift(now)
         combining = Combining(lift) if lift is not None and self._combines else None
@@ -174,6 +177,7 @@ class KeyedStage:
             seats_before=old.channels,
             versions=dict(versions),
             sends=moved.sends,
+            fetches=moved.fetches,
             drops=moved.drops,
             before=None if rerouted else before.table,
             stops_if_cold=switchable(before.table) & switchable(table),
@@ -181,7 +185,7 @@ class KeyedStage:
             ordered=table.has_backups and not form.operator.any_order,
             lift=early,
             merges_arrivals=self.operator.merges and (before.splits or self.splits),
-            stays=_by_host(homes) if self._uprooted else None,
+            stays=_by_host(homes) if self._uprooted and not self._fetches else None,
             refuses_null_keys=self.null_keys == "error",
             gives_up_quietly=overwritten,
             reports=keep,
@@ -263,7 +267,7 @@ class KeyedStage:
         return rows.selectExpr(*kept).mapInArrow(route, parcel_type(ROWS))
 
     def _carriage(
-        self, before: Placement, table: RoutingTable, versions: Mapping[int, ManifestRef]
+        self, before: Placement, table: RoutingTable, versions: Mapping[int, ManifestRef], homes: Homes
     ) -> tuple[Carriage, bool]:
         """What moves, and whether all of it is routed anew."""
         if before.router != self.placement(table).router:
@@ -273,8 +277,10 @@ class KeyedStage:
                     "the routing cannot be changed. Start with a new checkpoint."
                 )
             everything = {channel: Selection.of(np.arange(table.slots)) for channel in versions}
-            return Carriage(everything, everything), True
-        return Carriage() if self.router is not None else carriage(before.table, table), False
+            return Carriage(everything, drops=everything), True
+        if self.router is not None or before.table is table:
+            return Carriage(), False
+        return carriage(before.table, table, self._homes_of(before.table.channels).hosts, homes.hosts), False
 
     # -- homes ------------------------------------------------------------------------------------------------------
 
@@ -321,7 +327,7 @@ class KeyedStage:
     def leave_old_homes(self) -> None:
         """Give up the homes that nothing moves from any more."""
         self._leave(list(self._left))
-        self._uprooted = False
+        self._uprooted = self._uprooted and self._fetches
 
     def _leave(self, gone: list[Homes]) -> None:
         """Keep what can be used again, as long as the executors stay; give up the rest."""

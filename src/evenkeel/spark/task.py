@@ -81,8 +81,9 @@ class StageTask:
         The channel that sits in each home, now and for what leaves.
     versions
         What each channel held after the batch before.
-    sends, drops
-        What each channel gives to others in this batch, and what it keeps no copy of.
+    sends, fetches, drops
+        What each channel gives to others in this batch, what it gets from each other one of its host, and what it
+        keeps no copy of.
     before
         The table of the batch before, by which copies are told from moves; None where all is routed anew.
     stops_if_cold
@@ -123,6 +124,7 @@ class StageTask:
     seats_before: tuple[int, ...]
     versions: Mapping[int, ManifestRef]
     sends: Mapping[int, Selection] = field(default_factory=dict)
+    fetches: Mapping[int, Mapping[int, Selection]] = field(default_factory=dict)
     drops: Mapping[int, Selection] = field(default_factory=dict)
     before: RoutingTable | None = None
     stops_if_cold: frozenset[int] = frozenset()
@@ -215,7 +217,7 @@ class StageTask:
         return self.seats[self.marks.index(mark)]
 
     def _process(self, channel: int, taken: Intake, opened: OpenedAhead, started: float) -> Iterator[pa.RecordBatch]:
-        rows, arrived = taken.rows(), taken.states
+        rows = taken.rows()
         if self.stays is not None:
             self._forget_others()
         attempt = f"{self.attempts}-{uuid.uuid4().hex}"
@@ -227,6 +229,7 @@ class StageTask:
         delta = Delta()
         delta.drop(self.drops.get(channel, Selection()))
         import_started = time.perf_counter()
+        arrived = [*taken.states, *self._fetched(channel)]
         moved_bytes = delta.import_(arrived)
         if self.merges_arrivals and moved_bytes:
             parts, keys = pa.Table.from_batches(arrived), len(self.key_names)
@@ -276,6 +279,13 @@ class StageTask:
         yield from outputs.append_column(told, pa.nulls(outputs.num_rows, told.type)).to_batches()
         last = [*(pa.nulls(1, kind) for kind in outputs.schema.types), pa.array([json.dumps(ref.to_json())])]
         yield pa.RecordBatch.from_arrays(last, schema=outputs.schema.append(told))
+
+    def _fetched(self, channel: int) -> Iterator[pa.RecordBatch]:
+        """Read what comes from other channels of this host: it is in their working copies, and they do not change."""
+        for source, selection in self.fetches.get(channel, {}).items():
+            if source in self.versions:
+                with self._open(source) as view:
+                    yield from view.export(selection)
 
     def _by_role(self, rows: pa.Table, channel: int) -> tuple[Groups, Groups | None]:
         """Group the tuples of keys that are active here, and those of keys of which this is a backup, if any can be."""
