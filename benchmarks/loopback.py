@@ -93,6 +93,11 @@ class Cluster:
                     found.append(int(process.name))
         return found
 
+    def joined(self, number: int) -> bool:
+        """Whether an executor of a host has told the driver that it is there."""
+        logs = (self.directory / f"127.0.0.{number}").glob("app-*/*/stderr")
+        return any("Registered BlockManager" in log.read_text() for log in logs)
+
     def _below_directory(self, process: Path) -> bool:
         try:
             return (process / "cwd").readlink().is_relative_to(self.directory)

@@ -63,8 +63,7 @@ def test_channels_spread_come_home_and_survive(tmp_path):
             alone = len(tables)
             cluster.add_host(3)
             cluster.add_host(4)
-            until(lambda: cluster.executors(3) and cluster.executors(4), "the new executors start")
-            time.sleep(3)  # until they have told the driver; if later, a home is given all the same
+            until(lambda: cluster.joined(3) and cluster.joined(4), "the new executors join")
             together = len(tables)
             feed(WARM_BATCHES + 6)
             disturbed = len(tables)
