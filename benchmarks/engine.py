@@ -227,8 +227,10 @@ class Shift:
 
     def decide(self, table, now):  # noqa: ARG002
         """Give the next table."""
-        if self.batch < 4 or self.batch % 3:
-            return None, None
+        return (None, None) if self.batch < 4 or self.batch % 3 else self.move(table)
+
+    def move(self, table):
+        """Give the table with a tenth of the slots elsewhere."""
         chosen = np.random.default_rng(self.batch).choice(table.slots, table.slots // 10, replace=False)
         slots = table.slot_channels.copy()
         slots[chosen] = (slots[chosen] + 1) % table.channels

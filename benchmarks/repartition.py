@@ -24,20 +24,25 @@ KINDS = ["moves a tenth of the state", "doubles the channels", "halves the chann
 
 
 class Script(Shift):
-    """Moves a tenth, doubles the channels and halves them again, in every third batch one of these."""
+    """Moves a tenth, doubles the channels and halves them again: one of these in every fifth batch or sixth, in turn.
+
+    Working copies take up what was written in batches of two kinds, cheaper ones and dearer ones, also in turn.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self.kinds: dict[int, str] = {}
+        self.due = 6
 
-    def decide(self, table, now):
+    def decide(self, table, now):  # noqa: ARG002
         """Give the next table."""
-        if self.batch < 4 or self.batch % 3:
+        if self.batch < self.due:
             return None, None
+        self.due += 5 + len(self.kinds) % 2
         kind = KINDS[len(self.kinds) % len(KINDS)]
         self.kinds[self.batch + 1] = kind
         if kind == KINDS[0]:
-            return super().decide(table, now)
+            return self.move(table)
         channels = 2 * table.channels if kind == KINDS[1] else table.channels // 2
         return None, table.evolve(slot_channels=resized_slots(table, channels), channels=channels)
 
@@ -63,7 +68,7 @@ def compare(cycles: int, held: int, rows: int) -> list[dict]:
     with session(2, CHANNELS) as spark:
         spark.conf.set("spark.sql.streaming.offsetLog.formatVersion", "2")  # which the repartitioner asks for
         offline = _offline(spark, place, fills, more, cycles)
-        for number in range(place.batches, 9 * cycles + 18):
+        for number in range(place.batches, 17 * cycles + 30):
             place.add(more[number % len(more)])
         history, script = _online(spark, place)
     place.remove()
