@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from evenkeel.routing import RoutingTable
     from evenkeel.state import SlotTotals
 
-__all__ = ["levels_asked", "loads_of", "state_bytes"]
+__all__ = ["levels_asked", "loads_of", "state_bytes", "sum_of"]
 
 _NAME = 80  # characters of a key's name that a report has
 _HEAVY_KEYS = 100  # of each channel and batch, reported one by one
@@ -89,3 +89,8 @@ def levels_asked(groups: Groups, where: Mapping[str, Mapping[Any, int]], table: 
 def _name(key: Mapping[str, Any]) -> str:
     """A key as people know it, not too long."""
     return ", ".join(str(part)[:_NAME] for part in key.values())
+
+
+def sum_of(rows: pa.Table, column: str, missing: int) -> int:
+    """Sum up a column that rows have only where they were combined before the shuffle."""
+    return int(pc.sum(rows[column]).as_py() or 0) if column in rows.schema.names else missing

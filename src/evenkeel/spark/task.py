@@ -28,7 +28,7 @@ from evenkeel.spark.carriage import targets_of
 from evenkeel.spark.combine import TUPLES
 from evenkeel.spark.homes import HOME, HOME_ROWS, host_name, seat_of
 from evenkeel.spark.intake import STATE, Intake
-from evenkeel.spark.loads import levels_asked, loads_of, state_bytes
+from evenkeel.spark.loads import levels_asked, loads_of, state_bytes, sum_of
 from evenkeel.spark.parcels import packed
 from evenkeel.spark.times import LATE, event_times
 from evenkeel.spark.worker import promptly
@@ -43,6 +43,7 @@ from evenkeel.state import (
     with_wakes,
     without_wakes,
 )
+from evenkeel.state.identity import as_values
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -254,10 +255,10 @@ class StageTask:
             "channel": channel,
             "host": host_name(),
             "rows": int(counts.sum()),
-            "tuples": _sum(active.rows, TUPLES, missing=active.rows.num_rows),
+            "tuples": sum_of(active.rows, TUPLES, missing=active.rows.num_rows),
             "keys": len(active),
             "backup_rows": 0 if standby is None else standby.rows.num_rows,
-            "late": update.late + _sum(active.rows, LATE, missing=0),
+            "late": update.late + sum_of(active.rows, LATE, missing=0),
             "results": outputs.num_rows,
             "newest": int(known_times.max()) if len(known_times) else None,
             "row_bytes": max(taken.row_bytes, state_bytes(written.totals)),
@@ -344,7 +345,7 @@ class StageTask:
         here = np.ones(len(hashes), bool) if standby is None else self.table.home(hashes) == channel
 
         def add(groups: Groups, mine: NDArray[np.bool_]) -> Groups:
-            touched = pc.is_in(_names(hashes, hashes2), value_set=_names(groups.hashes, groups.hashes2))
+            touched = pc.is_in(as_values(hashes, hashes2), value_set=as_values(groups.hashes, groups.hashes2))
             alone = mine & ~touched.to_numpy(zero_copy_only=False)
             keys = codec.decode(without_wakes(values.filter(pa.array(alone)))).select(list(self.key_names))
             return groups.and_keys(keys.cast(groups.keys.schema), hashes[alone], hashes2[alone])
@@ -396,14 +397,3 @@ class StageTask:
             store = self._store(held.channel)
             if held.stage == store.copy_stage and held.channel not in mine:
                 store.forget()
-
-
-def _names(hashes: NDArray[np.int64], hashes2: NDArray[np.int64]) -> pa.Array:
-    """What tells one key from another, as one value each."""
-    both = np.column_stack([hashes, hashes2])
-    return pa.Array.from_buffers(pa.binary(16), len(both), [None, pa.py_buffer(both)])
-
-
-def _sum(rows: pa.Table, column: str, missing: int) -> int:
-    """Sum up a column that rows have only where they were combined before the shuffle."""
-    return int(pc.sum(rows[column]).as_py() or 0) if column in rows.schema.names else missing

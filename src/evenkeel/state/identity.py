@@ -26,7 +26,7 @@ from evenkeel.hashing import hash_keys
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["KEY_BYTES", "SECOND_SEED", "as_list", "ascending", "locate", "pack", "second_hash", "unpack"]
+__all__ = ["KEY_BYTES", "SECOND_SEED", "as_list", "as_values", "ascending", "locate", "pack", "second_hash", "unpack"]
 
 KEY_BYTES = 20
 SECOND_SEED = 1780871924896934034
@@ -108,6 +108,12 @@ def as_list(packed: NDArray[np.bytes_]) -> list[bytes]:
     """Give packed keys as ``bytes``; through ``V20``, since NumPy cuts the zeros off the end of an ``S20``."""
     listed: list[bytes] = packed.view(f"V{KEY_BYTES}").tolist()
     return listed
+
+
+def as_values(hashes: NDArray[np.int64], hashes2: NDArray[np.int64]) -> pa.Array:
+    """Give what tells one key from another as one value each: both hashes, as Arrow compares them."""
+    both = np.column_stack([hashes, hashes2])
+    return pa.Array.from_buffers(pa.binary(16), len(both), [None, pa.py_buffer(both)])
 
 
 def locate(members: NDArray[np.bytes_], wanted: NDArray[np.bytes_]) -> NDArray[np.int64]:
