@@ -15,8 +15,8 @@ from evenkeel.operators import Count, Mergeable, Moment, Sum
 from evenkeel.operators.mergeable import sql_of_lift
 from evenkeel.operators.split import part_columns
 from evenkeel.spark.api import stream
-from evenkeel.spark.columns import Columns
 from evenkeel.spark.combine import TUPLES, Combining, Lift
+from evenkeel.spark.steps import Steps
 from operators.harness import groups_of
 from operators.samples import SAMPLES, Sample, near
 from spark.engine_helpers import Forced, Remember, expected, file_stream, write_batches, zipf_words
@@ -51,7 +51,7 @@ def test_the_plain_aggregates_are_among_those_in_sql():
 @pytest.mark.parametrize("operator", IN_SQL)
 def test_spark_lifts_as_the_operator_does(spark, operator):
     combining = Combining(Lift(operator, ("key",), ROWS.schema, None, Moment(0, 0, 0)))
-    combined = combining.states_in_sql(spark.createDataFrame(ROWS), Columns()).toArrow()
+    combined = combining.states_in_sql(spark.createDataFrame(ROWS), Steps()).toArrow()
     assert combined.select(combining.form.rows.names).cast(combining.form.rows).num_rows == combined.num_rows
     groups = groups_of(ROWS)
     states = operator.lift(groups).cast(operator.state_schema(ROWS.schema))
@@ -80,7 +80,7 @@ def test_float_keys_are_left_to_the_operator(spark):
     """Spark's groups take 0.0 and −0.0 for one key."""
     rows = pa.table({"key": [0.0, -0.0, 0.0]})
     combining = Combining(Lift(Count(), ("key",), rows.schema, None, Moment(0, 0, 0)))
-    assert combining.states_in_sql(spark.createDataFrame(rows), Columns()) is None
+    assert combining.states_in_sql(spark.createDataFrame(rows), Steps()) is None
     states, hashes = combining.lift(rows)
     assert states.schema == combining.form.rows
     assert sum(states[TUPLES].to_pylist()) == 3

@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 
 from evenkeel.hashing import hash_keys
 from evenkeel.routing import Ragged, RoutingTable
-from evenkeel.spark.columns import Columns, channel_of, with_channel
+from evenkeel.spark.columns import at_addresses, channel_of, with_channel
 from evenkeel.spark.placement import placement_values
 
 pytestmark = pytest.mark.spark
@@ -56,18 +56,6 @@ def test_spark_routes_as_the_table_does(spark):
     assert set(channel[split].tolist()) == {1, 3}
 
 
-def test_columns_are_made_once_and_serve_any_rows(spark):
-    values, frame = words(spark)
-    table, columns = some_table().evolve(split_hashes=[], split_channels=Ragged.empty(0)), Columns()
-    made = []
-    for rows in (frame, frame.limit(100)):
-        routed = with_channel(rows, ["word"], table, columns=columns).toArrow()
-        np.testing.assert_array_equal(routed["channel"].to_numpy(), table.route(routed["word"]))
-        made.append(columns("`word`")[0])
-    assert made[0] is made[1]
-    assert len(values) > 100
-
-
 def test_where_a_key_goes_can_be_said_of_its_group(spark):
     _, frame = words(spark)
     table = some_table().evolve(split_hashes=[], split_channels=Ragged.empty(0))
@@ -83,6 +71,12 @@ def test_a_table_without_listed_keys_needs_no_join(spark):
     routed = with_channel(frame, ["word"], table)
     assert "Join" not in routed._jdf.queryExecution().toString()
     np.testing.assert_array_equal(routed.toArrow()["channel"].to_numpy(), table.route(values))
+
+
+def test_a_channel_is_told_its_address(spark):
+    frame = spark.createDataFrame(pa.table({"channel": pa.array([2, 0, 1, 2], pa.int32())}))
+    found = frame.selectExpr(f"{at_addresses('channel', (7, 5, -3))} AS address").toArrow()
+    assert found["address"].to_pylist() == [-3, 7, 5, -3]
 
 
 @pytest.mark.parametrize("pins", [1, 200, 2048, 2049])

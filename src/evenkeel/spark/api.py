@@ -17,6 +17,7 @@ from evenkeel.control import Controller, ServiceLevels
 from evenkeel.errors import InvalidArgumentError
 from evenkeel.operators import Mergeable
 from evenkeel.operators.durations import microseconds
+from evenkeel.operators.mergeable import sql_name
 from evenkeel.operators.split import PART, Merged, Partial
 from evenkeel.planning import make_planner
 from evenkeel.routing import RoutingTable
@@ -267,7 +268,9 @@ class Flow:
                 stage.stage.checkpoint = opened
             # Spark would look for a relative path from where its JVM was started.
             spark_checkpoint = checkpoint if "://" in checkpoint else str(Path(checkpoint).absolute())
-            return Query(self.rows, stages, write, opened, lease, f"{spark_checkpoint}/spark", trigger)
+            # Nothing that Spark does within a batch tells the source which columns it may leave out.
+            needed = self.rows.selectExpr(*map(sql_name, stages[0].stage.row_schema.names))
+            return Query(needed, stages, write, opened, lease, f"{spark_checkpoint}/spark", trigger)
         except BaseException:
             lease.release()
             raise

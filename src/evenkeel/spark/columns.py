@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -11,44 +10,22 @@ import numpy as np
 import pyarrow as pa
 
 from evenkeel.operators.mergeable import sql_name
+from evenkeel.spark.steps import Steps
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
 
     from evenkeel.routing import Ragged, RoutingTable
 
-__all__ = ["ORDER", "Columns", "channel_of", "with_channel", "with_copies"]
+__all__ = ["ORDER", "at_addresses", "channel_of", "with_channel", "with_copies"]
 
 ORDER = "__evenkeel_order"
 """In which order tuples arrived: the same on every copy of their key."""
 _MANY = 2048  # entries from which on a broadcast costs less than constants that go with every task
-_KEPT_COLUMNS = 256
 _KEPT_TABLES = 16
-
-
-@dataclass(slots=True)
-class Columns:
-    """Spark's columns by their SQL, each made once for all batches of a query.
-
-    A column says what is computed, of whatever rows it is given to. To call Spark for each one, and to have a table of
-    constants parsed, takes longer than to plan the query.
-    """
-
-    _made: dict[str, Column] = field(default_factory=dict)
-
-    def __call__(self, *texts: str) -> list[Column]:
-        """Give the columns that these texts say."""
-        from pyspark.sql import functions as F
-
-        if len(self._made) > _KEPT_COLUMNS:  # of tables that were
-            self._made.clear()
-        for text in texts:
-            if text not in self._made:
-                self._made[text] = F.expr(text)
-        return [self._made[text] for text in texts]
 
 
 def _literal_array(values: Sequence[Any], kind: str = "int") -> str:
@@ -60,6 +37,11 @@ def _literal_array(values: Sequence[Any], kind: str = "int") -> str:
     return f"from_json('{json.dumps(values, separators=(',', ':'))}', 'array<{kind}>')"
 
 
+def at_addresses(channel: str, addresses: Sequence[int]) -> str:
+    """Say in SQL what the address of a channel is."""
+    return f"get({_literal_array(addresses)}, {channel})"
+
+
 def with_channel(
     frame: DataFrame,
     keys: Sequence[str],
@@ -67,7 +49,7 @@ def with_channel(
     column: str = "channel",
     addresses: Sequence[int] | None = None,
     kept: Sequence[str] | None = None,
-    columns: Columns | None = None,
+    steps: Steps | None = None,
 ) -> DataFrame:
     """Add the channel of each row as ``column``, or its address: its slot's, or that of its key's own entry.
 
@@ -84,17 +66,16 @@ def with_channel(
         Of each channel, if not its number.
     kept
         The columns of ``frame`` to keep, in SQL; all by default.
-    columns
+    steps
         What was made for batches before.
     """
     keys, given = tuple(keys), None if addresses is None else tuple(addresses)
     kept = list(map(sql_name, frame.columns)) if kept is None else kept
-    columns = Columns() if columns is None else columns
     place = channel_of(keys, table, given)
     if place is None:
         frame, entry = _with_entries(frame, _hash_of(keys), *_listed(table, given), column)
         place = _place(keys, table, given, entry)
-    return frame.select(*columns(*kept, f"{place} AS {sql_name(column)}"))
+    return (steps or Steps()).select(frame, *kept, f"{place} AS {sql_name(column)}")
 
 
 @lru_cache(_KEPT_TABLES)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from evenkeel.operators import Mergeable, Operator
     from evenkeel.routing import RoutingTable
-    from evenkeel.spark.columns import Columns
+    from evenkeel.spark.steps import Steps
 
 __all__ = ["TUPLES", "Combining", "Form", "Lift"]
 
@@ -133,7 +133,7 @@ class Combining:
         columns = [*map(self.lift.rows.field, keys), *merged.part_fields(), (TUPLES, pa.int64()), *newest]
         return Form(merged, pa.schema(columns), None if time is None else _NEWEST)
 
-    def states_in_sql(self, rows: DataFrame, columns: Columns, place: str | None = None) -> DataFrame | None:
+    def states_in_sql(self, rows: DataFrame, steps: Steps, place: str | None = None) -> DataFrame | None:
         """Give the states as Spark makes them, if it can, each with what is computed from its key, if asked for."""
         sql = self._sql()
         if sql is None:
@@ -144,7 +144,7 @@ class Combining:
         if self.lift.event_time is not None:
             made[_NEWEST] = f"max({sql_name(self.lift.event_time)})"
         found = [f"{text} AS {name}" for name, text in made.items()] + ([] if place is None else [place])
-        return rows.groupBy(*columns(*map(sql_name, self.lift.key_names))).agg(*columns(*found))
+        return steps.aggregate(rows, list(map(sql_name, self.lift.key_names)), *found)
 
     def states_in_parcels(
         self, rows: DataFrame, table: RoutingTable, addresses: tuple[int, ...], *, ordered: bool

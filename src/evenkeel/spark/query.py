@@ -94,6 +94,7 @@ class Query:
             self._restore(self._last)
             tell("resume", f"The query goes on after batch {self._last.batch}.", batch=self._last.batch)
         self._tellers = [StageTeller(stage.name, stage.controller.decisions) for stage in stages]
+        source = stages[0].stage.route_ahead(source)
         self._running: StreamingQuery | None = None
         if source.isStreaming:
             threading.Thread(target=_warm_up, args=(stages,)).start()
@@ -258,15 +259,16 @@ class Query:
             results = rows
             try:
                 for stage in self._stages:
+                    if runs:
+                        results = stage.stage.route_ahead(runs[-1].output)
                     how = {
                         "keep": keep_all or (stage is self._stages[-1] and not reads_once),
                         "overwritten": overwrites and not keep_all,
                         "closing": stage.step < closed_steps,
                     }
                     runs.append(stage.run(results, batch, started, **how))
-                    results = runs[-1].output
                 with self._vigil.over([home for run in runs for home in run.switchable_homes if self._streams]):
-                    self._sink(results, batch)
+                    self._sink(runs[-1].output, batch)
                 if not all([run.finish() for run in runs]):  # noqa: C419 - every one is to finish
                     keep_all = True
                     self._suspect("A task was run twice, or gave up for want of its state.", batch)

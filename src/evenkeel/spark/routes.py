@@ -37,8 +37,6 @@ class Route:
         Chooses the channels.
     key_names, row_schema
         The key columns, and all.
-    addresses
-        The placement value of each channel.
     probe
         A column of booleans: tuples for which it is true go to every channel that may hold a part of their key.
     """
@@ -46,12 +44,10 @@ class Route:
     router: Router
     key_names: tuple[str, ...]
     row_schema: pa.Schema
-    addresses: tuple[int, ...]
     probe: str | None = None
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Give the tuples, packed by where they go."""
-        addresses = np.array(self.addresses, np.int32)
+        """Give the tuples, packed by channel."""
         for table in together(promptly(batches), _AT_ONCE):
             rows = table.cast(self.row_schema)
             hashes = hash_keys(*(rows[name] for name in self.key_names))
@@ -65,4 +61,4 @@ class Route:
                 pairs = np.unique(np.column_stack([wanted, reach.ravel()]), axis=0)
                 rows = rows.take(np.concatenate([plain, pairs[:, 0]]))
                 channels = np.concatenate([channels, pairs[:, 1]])
-            yield packed(rows, addresses[channels], ROWS)
+            yield packed(rows, channels.astype(np.int32), ROWS)

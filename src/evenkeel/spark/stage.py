@@ -15,7 +15,7 @@ from evenkeel.operators.mergeable import sql_name
 from evenkeel.operators.split import Partial
 from evenkeel.routing.replicas import switchable
 from evenkeel.spark.carriage import Carriage, carriage
-from evenkeel.spark.columns import Columns, channel_of, with_channel, with_copies
+from evenkeel.spark.columns import ORDER, at_addresses, channel_of, with_channel, with_copies
 from evenkeel.spark.combine import Combining, Form, Lift
 from evenkeel.spark.homes import PLACE, Homes, executors
 from evenkeel.spark.intake import STATE
@@ -23,6 +23,7 @@ from evenkeel.spark.parcels import parcel_type
 from evenkeel.spark.probe import WarmProbe
 from evenkeel.spark.routes import ROWS, Route
 from evenkeel.spark.run import StageRun
+from evenkeel.spark.steps import Steps
 from evenkeel.spark.task import REPORT, StageTask
 from evenkeel.spark.types import spark_type
 from evenkeel.state import Selection
@@ -110,7 +111,7 @@ class KeyedStage:
     _uprooted: bool = False
     _fetches: bool = False
     """Whether channels read what others of their host had: then none of it is removed before the next batch."""
-    _columns: Columns = field(default_factory=Columns)
+    _steps: Steps = field(default_factory=Steps)
     _combines: bool = field(init=False)
     _slow: bool = False
     """Whether the operator takes longer over tuples than Spark takes to bring them."""
@@ -190,14 +191,15 @@ class KeyedStage:
             gives_up_quietly=overwritten,
             reports=keep,
         )
-        arriving = self._routed(rows, combining, task)
+        arriving, columns = self._routed(rows, combining, task)
         if moved.sends:
             exported = old.rows.mapInArrow(task.export, parcel_type(STATE))
-            arriving = arriving.unionByName(exported, allowMissingColumns=True)
-        shuffled = arriving.repartition(table.channels, *self._columns(PLACE))
+            arriving, columns = arriving.unionByName(exported, allowMissingColumns=True), [*columns, STATE]
+        shuffled = self._steps.repartition(arriving, table.channels, PLACE)
         # A task sees its home rows first, and knows who it is before tuples come.
         everything = homes.twice.unionByName(shuffled, allowMissingColumns=True)
-        output = everything.mapInArrow(task.run, self._output_type(task))
+        columns = [PLACE, *map(sql_name, columns)]
+        output = self._steps.map(everything, columns, task.run, self._output_type(task))
         run = StageRun(output, self.name, batch, attempts, task, self.checkpoint, homes)
         if keep:
             run.kept = output.persist(StorageLevel.MEMORY_AND_DISK)
@@ -241,30 +243,43 @@ class KeyedStage:
             else:
                 self._combines = rows >= max(_PAYS_FROM * keys, _MANY)
 
-    def _routed(self, rows: DataFrame, combining: Combining | None, task: StageTask) -> DataFrame:
-        """Drop null keys and combine, as asked, keep the columns that the task needs, and add where each row goes."""
-        if self.null_keys == "drop":
-            rows = rows.dropna(subset=list(self.key_names))
-        kept = list(map(sql_name, self.row_schema.names))
-        if combining is not None:
-            table, place = task.table, None
-            if (
-                self.router is None and not table.has_backups and not len(table.split_hashes)
-            ):  # the same for all of a key
-                place = channel_of(self.key_names, table, task.addresses)
-            states = combining.states_in_sql(rows, self._columns, None if place is None else f"{place} AS {PLACE}")
-            if states is None:
-                return combining.states_in_parcels(rows, table, task.addresses, ordered=task.ordered)
-            if place is not None:
-                return states
-            rows, kept = states, list(map(sql_name, task.row_schema.names))
-        how = (self.key_names, task.table, PLACE, task.addresses, kept)
-        if task.table.has_backups:
-            return with_copies(rows, *how, order=task.ordered)
+    def route_ahead(self, rows: DataFrame) -> DataFrame:
+        """Give the rows as :meth:`run` wants them: where a router chooses a channel for each, packed by channel.
+
+        That is the same in every batch, and so may be part of a stream's own plan: what is done in the batches begins
+        with a copy of every row.
+        """
         if self.router is None:
-            return with_channel(rows, *how, self._columns)
-        route = Route(self.router, self.key_names, self.row_schema, task.addresses, self.probe)
-        return rows.selectExpr(*kept).mapInArrow(route, parcel_type(ROWS))
+            return rows
+        kept = self._without_null_keys(rows).selectExpr(*map(sql_name, self.row_schema.names))
+        route = Route(self.router, self.key_names, self.row_schema, self.probe)
+        return kept.mapInArrow(route, parcel_type(ROWS))
+
+    def _without_null_keys(self, rows: DataFrame) -> DataFrame:
+        return rows.dropna(subset=list(self.key_names)) if self.null_keys == "drop" else rows
+
+    def _routed(self, rows: DataFrame, combining: Combining | None, task: StageTask) -> tuple[DataFrame, list[str]]:
+        """Combine, if asked, keep the columns that the task needs, which are told, and add where each row goes."""
+        table = task.table
+        if self.router is not None:
+            return self._steps.select(rows, f"{at_addresses(PLACE, task.addresses)} AS {PLACE}", ROWS), [ROWS]
+        rows = self._without_null_keys(rows)
+        kept = list(task.row_schema.names if combining is not None else self.row_schema.names)
+        if combining is not None:
+            place = None
+            if not table.has_backups and not len(table.split_hashes):  # the same for all of a key
+                place = channel_of(self.key_names, table, task.addresses)
+            states = combining.states_in_sql(rows, self._steps, None if place is None else f"{place} AS {PLACE}")
+            if states is None:
+                parcels = combining.states_in_parcels(rows, table, task.addresses, ordered=task.ordered)
+                return parcels, [ROWS]
+            if place is not None:
+                return states, kept
+            rows = states
+        how = (self.key_names, table, PLACE, task.addresses, list(map(sql_name, kept)))
+        if table.has_backups:
+            return with_copies(rows, *how, order=task.ordered), [*kept, *([ORDER] if task.ordered else [])]
+        return with_channel(rows, *how, self._steps), kept
 
     def _carriage(
         self, before: Placement, table: RoutingTable, versions: Mapping[int, ManifestRef], homes: Homes
