@@ -11,6 +11,7 @@ import time
 from dataclasses import dataclass
 from functools import partial
 from statistics import median
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +23,9 @@ from evenkeel.operators import Count
 from evenkeel.planning import make_planner
 from evenkeel.spark.demo import SlowCount
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 KEYS = 100_000
 PARTS = {"key_grouping": 1, "keel": 1, "pkg": 2}
 """Over how many channels the hottest key may be spread; over all, where it is not said."""
@@ -30,6 +34,8 @@ LEARNS = {"keel": 3}
 
 
 COUNTED = 2
+_WARMING, _LEARNING = 1_600_000, 4_800_000
+"""Of how many tuples batches are, at most, that do not count."""
 
 
 @dataclass(frozen=True)
@@ -64,14 +70,22 @@ BALANCED = ALL[1:]
 
 def run(quick: bool) -> list[dict]:
     """Run all cases, those with as many channels in one JVM."""
-    return each_alone("skew", ["channels_16"] if quick else ["channels_16", "channels_64"], quick)
+    return each_alone("skew", ["channels_16"] if quick else ["channels_16", "long_batches", "channels_64"], quick)
 
 
 def channels_16(quick: bool) -> list[dict]:
-    """Batches of 10 and of 30 seconds, if all channels are even; of a second for a first look."""
+    """Batches of 10 seconds, if all channels are even; of a second for a first look."""
     if quick:
         return _run([Case(1.0, 160_000, ("key_grouping", "keel"))], rounds=0)
-    return _run([Case(1.0, 1_600_000, ALL), Case(1.0, 4_800_000, BALANCED), Case(1.4, 1_600_000, ALL)])
+    return _run([Case(1.0, 1_600_000, ALL), Case(1.4, 1_600_000, ALL)])
+
+
+def long_batches(quick: bool) -> list[dict]:
+    """Batches of two minutes and of 30 seconds: a part of what comes on top does not grow with the tuples."""
+    if quick:
+        return _run([Case(1.0, 480_000, ("pkg",))], rounds=0)
+    long, middle = Case(1.0, 19_200_000, ("pkg", "keel")), Case(1.0, 4_800_000, BALANCED)
+    return _run([long, Case(1.4, 4_800_000, ("pkg",)), middle], alone=False)
 
 
 def channels_64(quick: bool) -> list[dict]:
@@ -79,9 +93,10 @@ def channels_64(quick: bool) -> list[dict]:
     return _run([Case(1.0, 64_000 if quick else 640_000, BALANCED, channels=64, cost_ms=1.0)])
 
 
-def _tables(case: Case, batches: int) -> list[pa.Table]:
-    rng = np.random.default_rng(4)
-    return [zipf_rows(case.rows, KEYS, case.z, rng) for _ in range(batches)]
+def _tables(case: Case, batches: int, most: int | None = None, seed: int = 4) -> Iterator[pa.Table]:
+    rng = np.random.default_rng(seed)
+    for _ in range(batches):
+        yield zipf_rows(min(case.rows, most or case.rows), KEYS, case.z, rng)
 
 
 def spark_alone(spark, case: Case, *, hottest: bool) -> list[float]:
@@ -94,7 +109,7 @@ def spark_alone(spark, case: Case, *, hottest: bool) -> list[float]:
     from evenkeel.spark.placement import placement_values
 
     place = Workplace(files=case.channels)
-    place.add(_tables(case, 1)[0])
+    place.add(next(_tables(case, 1)))
 
     def sleep(batches, seconds):
         time.sleep(seconds * sum(batch.num_rows for batch in batches))
@@ -121,7 +136,7 @@ def _warm_up(spark, case: Case, rounds: int) -> None:
     from evenkeel.spark.api import stream
 
     place = Workplace(files=case.channels)
-    for table in _tables(case, 4):
+    for table in _tables(case, 4, _WARMING):
         place.add(table)
     for name in ["key_grouping", "pkg"] * rounds:
         flow = stream(place.stream(spark), key="word")
@@ -134,7 +149,7 @@ def _measured(spark, case: Case, name: str) -> dict:
     from evenkeel.spark.api import stream
 
     place = Workplace(files=case.channels)
-    for table in _tables(case, LEARNS.get(name, 1) + COUNTED):
+    for table in (*_tables(case, LEARNS.get(name, 1), _LEARNING), *_tables(case, COUNTED, seed=5)):
         place.add(table)
     eager = ControlOptions(windows=WindowOptions(batches=1))
     strategy = Controller(make_planner(name), eager) if name in LEARNS else name
@@ -164,13 +179,13 @@ def _row(case: Case, name: str, of_bound: list[float], bound_ms: float) -> dict:
     }
 
 
-def _run(cases: list[Case], rounds: int = 3) -> list[dict]:
+def _run(cases: list[Case], rounds: int = 3, *, alone: bool = True) -> list[dict]:
     """Warm up for some rounds and measure Spark alone, if any; then every strategy of every case."""
     found = []
     with session(cases[0].channels, cases[0].channels) as spark:
         if rounds:
             _warm_up(spark, cases[0], rounds)
-        for hottest in (False, True) if rounds else ():
+        for hottest in (False, True) if rounds and alone else ():
             name = "Spark alone, rows dealt out to tasks that sleep" + (", one has the hottest key's" * hottest)
             bound_ms = cases[0].bound_ms(1 if hottest else cases[0].channels)
             took = spark_alone(spark, cases[0], hottest=hottest)

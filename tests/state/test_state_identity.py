@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from evenkeel.errors import InvalidArgumentError
 from evenkeel.hashing import hash_keys
 from evenkeel.state import SECOND_SEED, Selection, second_hash
-from evenkeel.state.identity import as_list, ascending, locate, pack, unpack
+from evenkeel.state.identity import as_list, ascending, count_up_to, locate, pack, unpack
 
 LONGS = st.integers(-(2**63), 2**63 - 1)
 EDGES = st.sampled_from([-(2**63), -1, 0, 1, 2**63 - 1, 256, -256]) | LONGS
@@ -38,6 +38,18 @@ def test_locate_finds_exactly_the_members(members, wanted):
     members = sorted(set(members))
     places = locate(pack(*columns(members)), pack(*columns(wanted))).tolist()
     assert places == [members.index(name) if name in members else -1 for name in wanted]
+
+
+FEW = st.tuples(st.integers(0, 1), st.sampled_from([0, 1, 2**32, -1]), st.integers(0, 2))
+"""Names of which most begin with the same eight bytes as others."""
+
+
+@given(st.lists(FEW, max_size=30), st.lists(FEW, max_size=30))
+def test_keys_that_begin_alike_are_told_apart(members, wanted):
+    members = sorted(set(members))
+    packed, limits = pack(*columns(members)), pack(*columns(wanted))
+    assert locate(packed, limits).tolist() == [members.index(name) if name in members else -1 for name in wanted]
+    assert count_up_to(packed, limits).tolist() == [sum(member <= name for member in members) for name in wanted]
 
 
 def test_the_second_seed_is_one_that_spark_can_start_from():

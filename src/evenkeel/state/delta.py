@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evenkeel.errors import InvalidArgumentError
-from evenkeel.state.identity import KEY_BYTES, ascending, pack
+from evenkeel.state.identity import KEY_BYTES, ascending, locate, pack
 from evenkeel.state.selection import NOTHING, Selection
 
 if TYPE_CHECKING:
@@ -50,7 +50,8 @@ class Delta:
 
     Notes
     -----
-    Appending is O(1) per call besides the packing of keys; sorting happens once, O(n log n) over the keys touched.
+    Appending is O(1) per call besides the packing of keys; each write is sorted once, when first somebody looks,
+    O(n log n) over the keys touched.
 
     Examples
     --------
@@ -68,7 +69,8 @@ class Delta:
         self._keys: list[NDArray[np.bytes_]] = []
         self._values: list[Any] = []
         self._previous: list[NDArray[np.int64]] = []
-        self._pending: Pending | None = None
+        self._pending = Pending(pack([], [], []), pa.array([], pa.large_binary()), np.empty(0, np.int64))
+        """What was sorted already; later writes go over it."""
 
     def put(
         self,
@@ -100,7 +102,6 @@ class Delta:
         self._keys.append(keys)
         self._values.append(values)
         self._previous.append(before)
-        self._pending = None
 
     def import_(self, batches: Iterable[pa.RecordBatch]) -> int:
         """Put the rows that another channel exported (slot, hash, hash2, value); give their state bytes."""
@@ -116,25 +117,41 @@ class Delta:
         self.dropped |= selection
 
     def __bool__(self) -> bool:
-        return bool(self.dropped) or any(len(keys) for keys in self._keys)
+        return bool(self.dropped) or bool(len(self._pending.keys)) or any(len(keys) for keys in self._keys)
 
     def pending(self) -> Pending:
         """Give the writes, sorted, each key once."""
-        if self._pending is None:
-            self._pending = self._sort()
+        if self._keys:
+            latest = _sorted(self._keys, self._values, self._previous)
+            self._keys, self._values, self._previous = [], [], []
+            self._pending = _then(self._pending, latest) if len(self._pending.keys) else latest
         return self._pending
 
-    def _sort(self) -> Pending:
-        if not self._keys:
-            return Pending(pack([], [], []), pa.array([], pa.large_binary()), np.empty(0, np.int64))
-        keys = np.concatenate(self._keys)
-        order = ascending(keys)
-        keys = keys[order]
-        first = np.concatenate([np.ones(min(1, len(keys)), np.bool_), keys[1:] != keys[:-1]])
-        last = np.concatenate([first[1:], np.ones(min(1, len(keys)), np.bool_)])
-        values = pa.chunked_array(self._values, pa.large_binary()).combine_chunks()
-        # A later put of the same key may have seen the earlier one; only the first saw what was there before.
-        return Pending(keys[last], _one(values.take(order[last])), np.concatenate(self._previous)[order[first]])
+
+def _sorted(keys: list[NDArray[np.bytes_]], values: list[Any], previous: list[NDArray[np.int64]]) -> Pending:
+    packed = np.concatenate(keys)
+    order = ascending(packed)
+    packed = packed[order]
+    first = np.concatenate([np.ones(min(1, len(packed)), np.bool_), packed[1:] != packed[:-1]])
+    last = np.concatenate([first[1:], np.ones(min(1, len(packed)), np.bool_)])
+    joined = pa.chunked_array(values, pa.large_binary()).combine_chunks()
+    # A later put of the same key may have seen the earlier one; only the first saw what was there before.
+    return Pending(packed[last], _one(joined.take(order[last])), np.concatenate(previous)[order[first]])
+
+
+def _then(earlier: Pending, later: Pending) -> Pending:
+    """Put later writes over earlier ones. What was sorted stays so, and a key that is in both costs no comparison."""
+    places = locate(earlier.keys, later.keys)
+    again = places >= 0
+    previous = later.previous_bytes.copy()
+    previous[again] = earlier.previous_bytes[places[again]]  # the later put may have seen the earlier one
+    left = np.ones(len(earlier.keys), np.bool_)
+    left[places[again]] = False
+    keys = np.concatenate([earlier.keys[left], later.keys])
+    order = ascending(keys)
+    rows = np.concatenate([np.flatnonzero(left), len(left) + np.arange(len(later.keys))])[order]
+    values = pa.concat_arrays([earlier.values, later.values]).take(rows)
+    return Pending(keys[order], values, np.concatenate([earlier.previous_bytes[left], previous])[order])
 
 
 def _one(array: Any) -> Any:

@@ -26,7 +26,18 @@ from evenkeel.hashing import hash_keys
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["KEY_BYTES", "SECOND_SEED", "as_list", "as_values", "ascending", "locate", "pack", "second_hash", "unpack"]
+__all__ = [
+    "KEY_BYTES",
+    "SECOND_SEED",
+    "as_list",
+    "as_values",
+    "ascending",
+    "count_up_to",
+    "locate",
+    "pack",
+    "second_hash",
+    "unpack",
+]
 
 KEY_BYTES = 20
 SECOND_SEED = 1780871924896934034
@@ -98,7 +109,7 @@ def ascending(packed: NDArray[np.bytes_]) -> NDArray[np.int64]:
     By the first eight bytes of each, as one number, where these tell all of them apart: as a rule they do, and it takes
     a third of the time. O(keys · log keys).
     """
-    starts = np.ascontiguousarray(packed).view(_START)["start"].astype(np.uint64)
+    starts = _starts(packed)
     order = np.argsort(starts)
     starts = starts[order]
     return np.argsort(packed, kind="stable") if (starts[1:] == starts[:-1]).any() else order
@@ -120,5 +131,26 @@ def locate(members: NDArray[np.bytes_], wanted: NDArray[np.bytes_]) -> NDArray[n
     """Give the place of each wanted key among the ascending ``members``, or -1. O(wanted · log members)."""
     if len(members) == 0:
         return np.full(len(wanted), -1, np.int64)
-    places = np.minimum(np.searchsorted(members, wanted), len(members) - 1)
-    return np.where(members[places] == wanted, places, -1)
+    starts, numbers = _starts(members), _starts(wanted)
+    places = np.minimum(np.searchsorted(starts, numbers), len(members) - 1)
+    equal = members[places] == wanted
+    unclear = np.flatnonzero(~equal & (starts[places] == numbers))  # others begin alike
+    places[unclear] = np.minimum(np.searchsorted(members, wanted[unclear]), len(members) - 1)
+    equal[unclear] = members[places[unclear]] == wanted[unclear]
+    return np.where(equal, places, -1)
+
+
+def count_up_to(members: NDArray[np.bytes_], limits: NDArray[np.bytes_]) -> NDArray[np.int64]:
+    """Give how many of the ascending ``members`` are not above each limit. O(limits · log members)."""
+    if len(members) == 0:
+        return np.zeros(len(limits), np.int64)
+    starts, numbers = _starts(members), _starts(limits)
+    counts = np.searchsorted(starts, numbers, side="right")
+    unclear = np.flatnonzero((counts > 0) & (starts[counts - 1] == numbers))
+    counts[unclear] = np.searchsorted(members, limits[unclear], side="right")
+    return counts
+
+
+def _starts(packed: NDArray[np.bytes_]) -> NDArray[np.uint64]:
+    """Give the first eight bytes of packed keys as numbers, which NumPy compares in a fraction of the time."""
+    return np.ascontiguousarray(packed).view(_START)["start"].astype(np.uint64)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from evenkeel.errors import InvalidArgumentError
-from evenkeel.state.identity import KEY_BYTES, as_list, pack
+from evenkeel.state.identity import KEY_BYTES, as_list, count_up_to, pack
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -95,7 +95,7 @@ class Selection:
         lows, highs = self.ranges()
         if len(lows) == 0 or len(packed) == 0:
             return np.zeros(len(packed), np.bool_)
-        places = np.searchsorted(lows, packed, side="right") - 1
+        places = count_up_to(lows, packed) - 1
         inside: NDArray[np.bool_] = (places >= 0) & (packed <= highs[np.maximum(places, 0)])
         return inside
 
