@@ -5,8 +5,14 @@ from __future__ import annotations
 import threading
 
 import pytest
+from pyarrow import fs
 
-from evenkeel.spark.ahead import OpenedAhead, read_ahead
+from evenkeel.spark import ahead as ahead_module
+from evenkeel.spark.ahead import OpenedAhead, catch_up_later, read_ahead
+from evenkeel.state.copies import CopyPlace
+from evenkeel.state.environment import SharedEnvironment
+from evenkeel.state.working_copy import read_about
+from state.state_world import Stage, failing_filesystem
 
 
 @pytest.mark.parametrize("number", [0, 1, 50], ids=["nothing", "one", "more than are held"])
@@ -91,3 +97,60 @@ def test_what_opening_fails_with_is_raised_where_the_state_is_asked_for():
 def test_nothing_is_opened_where_no_home_row_came():
     with OpenedAhead(lambda _: pytest.fail("opened")):
         pass
+
+
+@pytest.fixture
+def stage(tmp_path):
+    return Stage(fs.LocalFileSystem(), tmp_path / "checkpoint", tmp_path / "work")
+
+
+def version_of(store):
+    """The batch that a working copy is at; looks, and leaves it there."""
+    path = CopyPlace.of(store.directory, store.copy_stage, store.channel).current()
+    shared = SharedEnvironment.open(path, 1 << 20)
+    try:
+        with shared.env.begin() as txn:
+            return read_about(txn, shared).version
+    finally:
+        shared.close()
+
+
+def test_a_working_copy_is_brought_up_to_date_once_its_batch_is_committed_and_not_before(stage):
+    stage.batch({1: b"one"})
+    ref = stage.batch({1: b"two"}, commit=False)
+    thread = catch_up_later(stage.store(), ref)
+    thread.join(0.2)
+    assert thread.is_alive()
+    assert version_of(stage.store()) == 0
+    stage.checkpoint.commit(1, [ref])
+    thread.join(10)
+    assert version_of(stage.store()) == 1
+    with stage.open() as view:
+        assert (view.opening.how, view.opening.deltas) == ("warm", 0)
+    assert list(stage.contents().values()) == [b"two"]
+
+
+def test_what_another_attempt_has_committed_moves_nothing(stage, monkeypatch):
+    monkeypatch.setattr(ahead_module, "_LAST_LOOK_SECONDS", 0.1)
+    stage.batch({1: b"one"})
+    ref = stage.batch({1: b"given up"}, commit=False)
+    stage.batch({1: b"two"})
+    thread = catch_up_later(stage.store(), ref)
+    thread.join(10)
+    assert not thread.is_alive()
+    assert version_of(stage.store()) == 0
+    assert list(stage.contents().values()) == [b"two"]
+
+
+def test_a_copy_that_is_gone_is_not_built_again(stage):
+    stage.batch({1: b"one"})
+    ref = stage.batch({1: b"two"})
+    stage.store().forget()
+    catch_up_later(stage.store(), ref).join(10)
+    assert not list(stage.work.glob("*/*/c*"))
+
+
+def test_no_commit_is_looked_for_where_that_is_a_journey(tmp_path):
+    filesystem, _ = failing_filesystem()
+    far = Stage(filesystem, tmp_path / "checkpoint", tmp_path / "work")
+    assert catch_up_later(far.store(), far.batch({1: b"one"})) is None

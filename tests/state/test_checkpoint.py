@@ -47,6 +47,21 @@ def test_a_commit_is_found_again_with_all_it_was_given(stage, tmp_path):
     assert found.manifest("other", 0) is None
 
 
+def test_a_manifest_is_committed_once_a_whole_commit_of_its_batch_names_it(stage, tmp_path):
+    ref, other = stage.batch({1: b"one"}, commit=False), stage.batch({1: b"two"}, commit=False)
+    assert not stage.checkpoint.is_committed(ref)
+    stage.checkpoint.commit(0, [ref])
+    assert stage.checkpoint.is_committed(ref)
+    assert not stage.checkpoint.is_committed(other)
+    file = tmp_path / "checkpoint" / "commits" / "b000000000000.json"
+    whole = file.read_bytes()
+    file.write_bytes(whole[:-5])
+    assert not stage.checkpoint.is_committed(ref)
+    file.write_bytes(whole.replace(b'"epoch":0', b'"epoch":1'))
+    with pytest.raises(CorruptDataError, match="checksum"):
+        stage.checkpoint.is_committed(ref)
+
+
 def test_the_manifests_of_a_batch_are_found_by_how_their_attempts_are_called(stage):
     from evenkeel.state import Delta
 

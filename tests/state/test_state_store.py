@@ -7,7 +7,17 @@ from pyarrow import fs
 
 from evenkeel.errors import InvalidArgumentError
 from evenkeel.hashing import hash_keys
-from evenkeel.state import Delta, Selection, StateStore, forget, held_copies, opening, second_hash, working_copy
+from evenkeel.state import (
+    Delta,
+    Selection,
+    StateStore,
+    forget,
+    forget_others,
+    held_copies,
+    opening,
+    second_hash,
+    working_copy,
+)
 from state.state_world import Stage, as_dict, get, keys_of, name_of, put, rows_of, totals_of
 
 
@@ -282,6 +292,15 @@ def test_working_copies_can_be_listed_and_forgotten(stage, tmp_path):
     assert [(copy.stage, copy.channel) for copy in held_copies(directory)] == [("run-1.count", 0)]
     assert held_copies(tmp_path / "nowhere") == []
     assert stage.contents() == {name_of(1): b"one"}
+
+
+def test_the_working_copies_of_other_channels_of_a_stage_are_forgotten(stage, tmp_path):
+    directory = tmp_path / "work" / "host-a"
+    for name, channel in (("count", 0), ("count", 1), ("count", 2), ("dead", 0)):
+        StateStore(stage.checkpoint, name, channel, directory).open(None).close()
+    forget_others(directory, "run-1.count", {1})
+    held = [(copy.stage, copy.channel) for copy in held_copies(directory)]
+    assert held == [("run-1.count", 1), ("run-1.dead", 0)]
 
 
 def test_a_forgotten_copy_stays_readable_for_those_who_have_it_open(stage):

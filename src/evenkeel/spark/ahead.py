@@ -1,4 +1,4 @@
-"""What a task does while it waits: for tuples, or for an operator that takes its time."""
+"""What a task does while it waits: for tuples, or for an operator that takes its time; and after it, for its batch."""
 
 from __future__ import annotations
 
@@ -6,19 +6,26 @@ import queue
 import threading
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
+
+from evenkeel.errors import EvenkeelError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from evenkeel.state import StateView
+    from evenkeel.state import ManifestRef, StateStore, StateView
 
-__all__ = ["OpenedAhead", "read_ahead"]
+__all__ = ["OPENING", "OpenedAhead", "catch_up_later", "read_ahead"]
 
 Item = TypeVar("Item")
 _AHEAD = 2
 """How many transfers of Spark's are read before they are asked for."""
+_FIRST_LOOK_SECONDS, _LAST_LOOK_SECONDS, _LOOKS = 0.002, 10.0, 8
+"""When a commit is first looked for, and when last; in between, so many times as often as it has been waited for."""
+OPENING = threading.Lock()
+"""Held by who opens a working copy that others of this process may open: it can only grow while it is open once."""
 
 
 def read_ahead(items: Iterable[Item]) -> Iterator[Item]:
@@ -79,3 +86,29 @@ class OpenedAhead:
         self._helper.shutdown()
         if self._opening is not None and self._opening.exception() is None:
             self._opening.result().close()
+
+
+def catch_up_later(store: StateStore, ref: ManifestRef) -> threading.Thread | None:
+    """Bring a channel's working copy to what a batch wrote as soon as that is committed.
+
+    That is while the driver gets the next batch ready, and cores are idle. Whoever opens the copy before does it
+    himself, so nothing hangs on it: it is not done where looking for a commit would be a journey.
+    """
+    if not store.checkpoint.files.near:
+        return None
+    thread = threading.Thread(target=_catch_up, args=(store, ref), daemon=True)
+    thread.start()
+    return thread
+
+
+def _catch_up(store: StateStore, ref: ManifestRef) -> None:
+    started = time.monotonic()
+    with suppress(EvenkeelError, OSError):  # Who opens the copy next finds the same, and tells.
+        while (waited := time.monotonic() - started) < _LAST_LOOK_SECONDS:
+            time.sleep(max(_FIRST_LOOK_SECONDS, waited / _LOOKS))
+            if store.checkpoint.is_committed(ref):
+                with OPENING:
+                    view = store.open_if_near(ref)
+                if view is not None:
+                    view.close()
+                return

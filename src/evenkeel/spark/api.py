@@ -290,7 +290,8 @@ def _make_stages(rows: DataFrame, local: str, schema: pa.Schema, step: _Step, nu
     schema = _needed(schema, step)
 
     def stage(called: str, what: Operator, columns: pa.Schema, event_time: str | None, **options: Any) -> KeyedStage:
-        return KeyedStage(rows.sparkSession, called, local, what, keyed.keys, columns, event_time, **options)
+        place = (rows.sparkSession, called, local)
+        return KeyedStage(*place, what, keyed.keys, columns, event_time, streams=rows.isStreaming, **options)
 
     even = RoutingTable.even(step.channels, step.slots)
     shape = _shape(step, schema)

@@ -85,6 +85,8 @@ class KeyedStage:
         so while it pays.
     levels_where
         By column and value of a tuple, how many backups its key is to have.
+    streams
+        Whether batch follows batch.
     """
 
     spark: SparkSession
@@ -100,6 +102,7 @@ class KeyedStage:
     splits: bool = False
     combine: bool | None = False
     levels_where: Mapping[str, Mapping[Any, int]] = field(default_factory=dict)
+    streams: bool = False
     checkpoint: Checkpoint = field(init=False)
     """Where the state is kept; given when all else is known to be right."""
     hosts: dict[int, str] = field(default_factory=dict)
@@ -190,6 +193,7 @@ class KeyedStage:
             refuses_null_keys=self.null_keys == "error",
             gives_up_quietly=overwritten,
             reports=keep,
+            catches_up=self.streams,
         )
         arriving, columns = self._routed(rows, combining, task)
         if moved.sends:

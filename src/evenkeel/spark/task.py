@@ -22,7 +22,7 @@ from evenkeel.errors import (
 )
 from evenkeel.hashing import hash_keys
 from evenkeel.operators import NEVER, Groups, RowCodec
-from evenkeel.spark.ahead import OpenedAhead, read_ahead
+from evenkeel.spark.ahead import OPENING, OpenedAhead, catch_up_later, read_ahead
 from evenkeel.spark.arrivals import merge_arrivals
 from evenkeel.spark.carriage import targets_of
 from evenkeel.spark.combine import TUPLES
@@ -38,7 +38,7 @@ from evenkeel.state import (
     ManifestRef,
     Selection,
     StateStore,
-    held_copies,
+    forget_others,
     second_hash,
     with_wakes,
     without_wakes,
@@ -105,6 +105,8 @@ class StageTask:
         Whether a channel that is not to be restored just leaves no results and no manifest, in place of failing.
     reports
         Whether a channel's last row out is to say which manifest its results belong to.
+    catches_up
+        Whether another batch will follow, so that working copies are to be ready for it.
     """
 
     checkpoint: Checkpoint
@@ -137,6 +139,7 @@ class StageTask:
     refuses_null_keys: bool = False
     gives_up_quietly: bool = False
     reports: bool = False
+    catches_up: bool = False
 
     # -- before the shuffle -----------------------------------------------------------------------------------------
 
@@ -220,7 +223,8 @@ class StageTask:
     def _process(self, channel: int, taken: Intake, opened: OpenedAhead, started: float) -> Iterator[pa.RecordBatch]:
         rows = taken.rows()
         if self.stays is not None:
-            self._forget_others()
+            mine = self.stays.get(host_name(), frozenset())
+            forget_others(self._host_directory, self._store(channel).copy_stage, mine)
         attempt = f"{self.attempts}-{uuid.uuid4().hex}"
         active, standby = self._by_role(rows, channel)
         schema = self.operator.state_schema(self.row_schema)
@@ -273,6 +277,8 @@ class StageTask:
         }
         ref = store.write_manifest(view, written, batch=self.batch, attempt=attempt, report=report)
         view.close()  # Who reads the results may take a while.
+        if self.catches_up:
+            catch_up_later(store, ref)
         if not self.reports:
             yield from outputs.to_batches()
             return
@@ -371,9 +377,10 @@ class StageTask:
 
     def _open(self, channel: int) -> StateView:
         store, ref = self._store(channel), self.versions.get(channel)
-        if ref is None or channel not in self.stops_if_cold:
-            return store.open(ref, after=self.batch - 1)
-        view = store.open_if_near(ref)
+        with OPENING:
+            if ref is None or channel not in self.stops_if_cold:
+                return store.open(ref, after=self.batch - 1)
+            view = store.open_if_near(ref)
         if view is None:
             raise ColdChannelError(
                 f"{COLD} The state of channel {channel} of stage {self.stage!r} is not on {host_name()}; copies of it "
@@ -388,12 +395,3 @@ class StageTask:
     @property
     def _host_directory(self) -> Path:
         return Path(self.directory) / host_name()
-
-    def _forget_others(self) -> None:
-        """Remove the working copies of channels that do not live on this host any more."""
-        assert self.stays is not None
-        mine = self.stays.get(host_name(), frozenset())
-        for held in held_copies(self._host_directory):
-            store = self._store(held.channel)
-            if held.stage == store.copy_stage and held.channel not in mine:
-                store.forget()

@@ -3,11 +3,11 @@
 The truth is in the checkpoint: a delta per channel and batch, snapshots now and then, a manifest that names the files
 that count, and the driver's commit that names the manifests. On the host, a working copy in LMDB makes opening a
 version a matter of a fraction of a millisecond. It never runs ahead: a task opens the last committed version, reads,
-and writes a delta; the next opening applies it.
+and writes a delta; it is applied after its batch is committed, by the next opening at the latest.
 """
 
 from evenkeel.state.checkpoint import Checkpoint, Commit
-from evenkeel.state.copies import HeldCopy, forget, held_copies
+from evenkeel.state.copies import HeldCopy, forget, forget_others, held_copies
 from evenkeel.state.delta import Delta
 from evenkeel.state.files import Files, StoredFile
 from evenkeel.state.identity import KEY_BYTES, SECOND_SEED, second_hash
@@ -42,6 +42,7 @@ __all__ = [
     "StoredFile",
     "clean",
     "forget",
+    "forget_others",
     "held_copies",
     "second_hash",
     "wakes_of",

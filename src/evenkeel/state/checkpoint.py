@@ -147,6 +147,15 @@ class Checkpoint:
         except (KeyError, TypeError, ValueError) as error:
             raise CorruptDataError(f"{path} is not a commit: {error!r}", path=path, reason="altered") from error
 
+    def is_committed(self, ref: ManifestRef) -> bool:
+        """Say whether the batch of a manifest is committed, and with this manifest."""
+        try:
+            return self.read_commit(ref.batch).manifest(ref.stage, ref.channel) == ref
+        except CorruptDataError as error:
+            if error.reason == "altered":
+                raise
+            return False  # not there yet, or not whole
+
     def last_commit(self) -> Commit | None:
         """Give the last batch that counts, or None.
 

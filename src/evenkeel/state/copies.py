@@ -18,11 +18,15 @@ import shutil
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from evenkeel.errors import StorageError
 from evenkeel.state.lease import is_alive
 
-__all__ = ["CopyPlace", "HeldCopy", "forget", "held_copies", "remove_copy"]
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+__all__ = ["CopyPlace", "HeldCopy", "forget", "forget_others", "held_copies", "remove_copy"]
 
 _CHANNEL = re.compile(r"c(\d+)")
 _COPY = re.compile(r"copy-(\d+)-\d+")
@@ -130,3 +134,10 @@ def forget(directory: str | os.PathLike[str], stage: str, channel: int | None = 
     with suppress(OSError):  # not empty, or gone already
         (Path(directory) / stage).rmdir()
     return freed
+
+
+def forget_others(directory: str | os.PathLike[str], stage: str, channels: Collection[int]) -> None:
+    """Remove the working copies of a stage but for those of some channels."""
+    for held in held_copies(directory):
+        if held.stage == stage and held.channel not in channels:
+            forget(directory, stage, held.channel)
