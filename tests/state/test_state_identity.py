@@ -27,7 +27,8 @@ def columns(names):
 def test_packed_keys_sort_as_their_numbers_do_and_come_back_whole(names):
     packed = pack(*columns(names))
     assert list(zip(*(part.tolist() for part in unpack(packed)), strict=True)) == names
-    assert ascending(packed).tolist() == sorted(range(len(names)), key=lambda place: names[place])
+    order, wanted = ascending(packed), sorted(range(len(names)), key=lambda place: names[place])
+    assert (list(range(len(names))) if order is None else order.tolist()) == wanted
     listed = as_list(packed)
     assert all(len(key) == 20 for key in listed)
     assert [names[place] for place in sorted(range(len(names)), key=lambda place: listed[place])] == sorted(names)
@@ -38,6 +39,20 @@ def test_locate_finds_exactly_the_members(members, wanted):
     members = sorted(set(members))
     places = locate(pack(*columns(members)), pack(*columns(wanted))).tolist()
     assert places == [members.index(name) if name in members else -1 for name in wanted]
+
+
+@given(st.lists(st.sets(NAMES, max_size=20).map(sorted), max_size=40))
+def test_pieces_that_ascend_are_put_in_order_and_what_ascends_is_left(pieces):
+    names = [name for piece in pieces for name in piece]
+    order = ascending(pack(*columns(names)))
+    assert (names if order is None else [names[place] for place in order]) == sorted(names)
+
+
+def test_what_ascends_is_left_as_it_is_and_equal_ones_stay_in_the_order_in_which_they_came():
+    names = [(slot, key_hash, 0) for slot in range(3) for key_hash in (-(2**40), 0, 2**40)]
+    assert ascending(pack(*columns(names))) is None
+    assert ascending(pack(*columns([*names, names[-1]]))).tolist() == list(range(len(names) + 1))
+    assert ascending(pack(*columns([*names, names[0]]))).tolist() == [0, len(names), *range(1, len(names))]
 
 
 FEW = st.tuples(st.integers(0, 1), st.sampled_from([0, 1, 2**32, -1]), st.integers(0, 2))

@@ -50,8 +50,8 @@ class Groups:
     rows
         The tuples, in the order in which they came.
     keys
-        The key columns, one row per different key: those that have tuples by ascending hash, then those that asked to
-        be called and have none.
+        The key columns, one row per different key: those that have tuples by ascending slot and hash, then those that
+        asked to be called and have none.
     hashes, hashes2
         The two hashes by which each key is known.
     key_of
@@ -81,18 +81,24 @@ class Groups:
         *,
         times: NDArray[np.int64] | None = None,
         now: Moment | None = None,
+        slots: int = 1,
     ) -> Groups:
-        """Tell tuples apart by both of their hashes. O(n + k log k) for k different keys."""
+        """Tell tuples apart by both of their hashes. O(n + k log k) for k different keys.
+
+        Keys are in the order of their slots, of which there are so many, then by hash: as their states are stored.
+        """
         from evenkeel.operators import _kernels
 
         first, key_of = np.empty(len(hashes), np.int64), np.empty(len(hashes), np.int64)
         places = np.full(1 << max(3, (2 * len(hashes) - 1).bit_length()), -1, np.int32)
         found = _kernels.number_keys(hashes, hashes2, places, first, key_of)
         first = first[:found]
-        order = np.argsort(hashes[first])
-        in_order = hashes[first[order]]
+        of_keys = hashes[first]
+        numbers = of_keys if slots == 1 else (of_keys % slots << 32) + (of_keys >> 32) + (1 << 31)
+        order = np.argsort(numbers)
+        in_order = numbers[order]
         if (in_order[1:] == in_order[:-1]).any():  # which is rare, and takes five times as long to put right
-            order = np.lexsort((hashes2[first], hashes[first]))
+            order = np.lexsort((hashes2[first], of_keys, of_keys % slots))
         rank = np.empty(found, np.int64)
         rank[order] = np.arange(found)
         first, key_of = first[order], rank[key_of]

@@ -300,13 +300,14 @@ class StageTask:
         if self.refuses_null_keys and any(column.null_count for column in columns):
             raise ValueError("a row has a null in its key, and null_keys is 'error'.")
         hashes, hashes2, times = hash_keys(*columns), second_hash(*columns), event_times(rows, self.event_time)
+        how: Any = {"now": self.now, "slots": self.table.slots}
 
         def groups(mine: NDArray[np.bool_] | None = None) -> Groups:
             if mine is None:
-                return Groups.of(rows, self.key_names, hashes, hashes2, times=times, now=self.now)
+                return Groups.of(rows, self.key_names, hashes, hashes2, times=times, **how)
             own = None if times is None else times[mine]
             chosen = rows.filter(pa.array(mine))
-            return Groups.of(chosen, self.key_names, hashes[mine], hashes2[mine], times=own, now=self.now)
+            return Groups.of(chosen, self.key_names, hashes[mine], hashes2[mine], times=own, **how)
 
         if not self.table.has_backups:
             return groups(), None

@@ -129,14 +129,17 @@ class Delta:
 
 
 def _sorted(keys: list[NDArray[np.bytes_]], values: list[Any], previous: list[NDArray[np.int64]]) -> Pending:
-    packed = np.concatenate(keys)
-    order = ascending(packed)
-    packed = packed[order]
-    first = np.concatenate([np.ones(min(1, len(packed)), np.bool_), packed[1:] != packed[:-1]])
-    last = np.concatenate([first[1:], np.ones(min(1, len(packed)), np.bool_)])
+    packed, before = np.concatenate(keys), np.concatenate(previous)
     joined = pa.chunked_array(values, pa.large_binary()).combine_chunks()
+    order = ascending(packed)
+    if order is not None:
+        packed, before, joined = packed[order], before[order], joined.take(order)
+    again = packed[1:] == packed[:-1]
+    if not again.any():
+        return Pending(packed, _one(joined), before)
+    first, last = np.concatenate([[True], ~again]), np.concatenate([~again, [True]])
     # A later put of the same key may have seen the earlier one; only the first saw what was there before.
-    return Pending(packed[last], _one(joined.take(order[last])), np.concatenate(previous)[order[first]])
+    return Pending(packed[last], _one(joined.filter(pa.array(last))), before[first])
 
 
 def _then(earlier: Pending, later: Pending) -> Pending:
@@ -148,10 +151,12 @@ def _then(earlier: Pending, later: Pending) -> Pending:
     left = np.ones(len(earlier.keys), np.bool_)
     left[places[again]] = False
     keys = np.concatenate([earlier.keys[left], later.keys])
+    previous = np.concatenate([earlier.previous_bytes[left], previous])
+    rows = np.concatenate([np.flatnonzero(left), len(left) + np.arange(len(later.keys))])
     order = ascending(keys)
-    rows = np.concatenate([np.flatnonzero(left), len(left) + np.arange(len(later.keys))])[order]
-    values = pa.concat_arrays([earlier.values, later.values]).take(rows)
-    return Pending(keys[order], values, np.concatenate([earlier.previous_bytes[left], previous])[order])
+    if order is not None:
+        keys, previous, rows = keys[order], previous[order], rows[order]
+    return Pending(keys, pa.concat_arrays([earlier.values, later.values]).take(rows), previous)
 
 
 def _one(array: Any) -> Any:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from evenkeel.state.delta import ABSENT, UNKNOWN, state_bytes
 from evenkeel.state.identity import KEY_BYTES, ascending, locate, pack, unpack
@@ -116,20 +115,30 @@ class StateView:
         """
         packed = pack(slots, hashes, hashes2)
         order = ascending(packed)
-        packed = packed[order]
-        found = self._reader.lookup(packed)
-        if delta:
-            pending = delta.pending()
-            places = locate(pending.keys, packed)
-            dropped = (places < 0) & delta.dropped.covers(packed)
-            if dropped.any():
-                found = pc.if_else(pa.array(dropped), pa.scalar(None, pa.binary()), found)
-            if (places >= 0).any():
-                both = pa.concat_arrays([found, pending.values.cast(pa.binary())])
-                found = both.take(np.where(places >= 0, len(packed) + places, np.arange(len(packed))))
-        back = np.empty(len(order), np.int64)
-        back[order] = np.arange(len(order))
-        return found.take(pa.array(back))
+        if order is not None:
+            packed = packed[order]
+        elif not delta:
+            return self._reader.lookup(packed)
+        values, rows = self._over(packed, delta) if delta else (self._reader.lookup(packed), np.arange(len(packed)))
+        back = rows
+        if order is not None:
+            back = np.empty_like(rows)
+            back[order] = rows
+        return values.take(pa.array(back, mask=back < 0))
+
+    def _over(self, packed: NDArray[np.bytes_], delta: Delta) -> tuple[pa.BinaryArray, NDArray[np.int64]]:
+        """Look ascending keys up in a delta, and only those that it says nothing of in the working copy.
+
+        Gives values, and for each key where its value is among them; below 0 where there is none.
+        """
+        pending = delta.pending()
+        places = locate(pending.keys, packed)
+        written = places >= 0
+        left = np.flatnonzero(~written & ~delta.dropped.covers(packed))
+        found = [pending.values.take(places[written]).cast(pa.binary()), self._reader.lookup(packed[left])]
+        rows = np.full(len(packed), -1)
+        rows[written], rows[left] = np.arange(len(found[0])), len(found[0]) + np.arange(len(left))
+        return pa.concat_arrays(found), rows
 
     def due(
         self, until: int, delta: Delta
