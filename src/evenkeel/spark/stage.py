@@ -193,7 +193,7 @@ class KeyedStage:
             refuses_null_keys=self.null_keys == "error",
             gives_up_quietly=overwritten,
             reports=keep,
-            catches_up=self.streams,
+            catches_up=self.streams and not self._slow,  # whose state is opened while cores are idle
         )
         arriving, columns = self._routed(rows, combining, task)
         if moved.sends:
