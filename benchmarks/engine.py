@@ -104,8 +104,7 @@ def per_row(quick: bool) -> list[dict]:
     They get two of those, which takes them minutes, of which the second counts, where most keys are known already, as
     in a query that runs on. Ours gets both and 22 more, of which the last twelve count, in a round before and a round
     after each of theirs, since the machine is not always as fast; rounds before the first, since Java compiles for
-    hundreds of batches what a batch runs through, are only told. Each has a JVM to itself, as a query has that runs for
-    days: what others have run through makes Java compile anew.
+    hundreds of batches what a batch runs through, are only told. Each has a JVM to itself, as such a query has.
 
     At the end come a round of ours with all tuples sent through the shuffle, as for an operator whose states do not
     merge, of Spark's native aggregate, which allows no logic at all, and of Python workers that get the rows and do
