@@ -117,20 +117,15 @@ class StateView:
         order = ascending(packed)
         if order is not None:
             packed = packed[order]
-        elif not delta:
-            return self._reader.lookup(packed)
-        values, rows = self._over(packed, delta) if delta else (self._reader.lookup(packed), np.arange(len(packed)))
-        back = rows
-        if order is not None:
-            back = np.empty_like(rows)
-            back[order] = rows
-        return values.take(pa.array(back, mask=back < 0))
+        found = self._over(packed, delta) if delta else self._reader.lookup(packed)
+        if order is None:
+            return found
+        back = np.empty_like(order)
+        back[order] = np.arange(len(order))
+        return found.take(pa.array(back))
 
-    def _over(self, packed: NDArray[np.bytes_], delta: Delta) -> tuple[pa.BinaryArray, NDArray[np.int64]]:
-        """Look ascending keys up in a delta, and only those that it says nothing of in the working copy.
-
-        Gives values, and for each key where its value is among them; below 0 where there is none.
-        """
+    def _over(self, packed: NDArray[np.bytes_], delta: Delta) -> pa.BinaryArray:
+        """Look ascending keys up in a delta, and only those that it says nothing of in the working copy."""
         pending = delta.pending()
         places = locate(pending.keys, packed)
         written = places >= 0
@@ -138,7 +133,7 @@ class StateView:
         found = [pending.values.take(places[written]).cast(pa.binary()), self._reader.lookup(packed[left])]
         rows = np.full(len(packed), -1)
         rows[written], rows[left] = np.arange(len(found[0])), len(found[0]) + np.arange(len(left))
-        return pa.concat_arrays(found), rows
+        return pa.concat_arrays(found).take(pa.array(rows, mask=rows < 0))
 
     def due(
         self, until: int, delta: Delta
