@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from evenkeel.operators.mergeable import sql_of_lift
 from evenkeel.operators.split import part_columns
 from evenkeel.spark.api import stream
 from evenkeel.spark.combine import TUPLES, Combining, Lift
+from evenkeel.spark.sending import ORDER_SETTING
 from evenkeel.spark.steps import Steps
 from operators.harness import groups_of
 from operators.samples import SAMPLES, Sample, near
@@ -93,6 +95,8 @@ def test_float_keys_are_left_to_the_operator(spark):
         pytest.param(lambda _: None, id="reads nothing"),
         pytest.param(lambda results: results.limit(1).collect(), id="reads one row"),
         pytest.param(lambda results: [results.count(), results.count()], id="reads twice"),
+        pytest.param(lambda results: ThreadPoolExecutor(1).submit(results.count).result(), id="has its own threads"),
+        pytest.param(lambda results: results.rdd.foreach(lambda _: None), id="reads an RDD"),
     ],
 )
 def test_the_stage_runs_whatever_the_sink_reads(spark, tmp_path, sink):
@@ -167,3 +171,47 @@ def test_a_slow_operator_that_fails_on_the_way_says_where(spark, tmp_path):
         query.process_all_available()
     query.stop()
     assert [batch["batch"] for batch in query.history] == [0]
+
+
+@pytest.mark.parametrize("combine", [True, None])
+def test_tuples_are_sent_as_the_table_of_their_batch_says_also_when_keys_move(spark, tmp_path, combine):
+    """Combined or not: what sends them is planned once, before there is any batch."""
+    tables = [zipf_words(4_000, 40, seed) for seed in range(5)]
+    write_batches(tmp_path / "in", tables)
+    place = {"checkpoint": str(tmp_path / "checkpoint"), "local_directory": str(tmp_path / "local")}
+    flow = stream(file_stream(spark, tmp_path / "in"), key="word")
+    seen, before = Remember(), spark.conf.get(ORDER_SETTING, None)
+    query = flow.apply(Count(), strategy=Forced([4, 7, 3, 5]), channels=4, combine=combine).start(seen, **place)
+    query.process_all_available()
+    query.stop()
+    assert seen.latest("count") == expected(tables)[0]
+    for batch in query.history:
+        reports = batch["reports"][0]
+        assert sum(report["tuples"] for report in reports) == 4_000
+        assert (sum(report["rows"] for report in reports) < 400) is bool(combine)
+    assert spark.conf.get(ORDER_SETTING, None) == before is None, "the user's session knows nothing of it"
+
+
+def test_an_operator_that_fails_before_the_shuffle_says_where(spark, tmp_path):
+    tables = [zipf_words(3_000, 40, seed) for seed in range(2)]
+    tables[1] = tables[1].set_column(0, "word", pa.array([*tables[1]["word"].to_pylist()[:-1], "bad"]))
+    write_batches(tmp_path / "in", tables)
+    place = {"checkpoint": str(tmp_path / "checkpoint"), "local_directory": str(tmp_path / "local")}
+    operator = SlowCount(log=str(tmp_path / "log"), hates="bad")
+    flow = stream(file_stream(spark, tmp_path / "in"), key="word").apply(operator, channels=2, combine=True)
+    query = flow.start(Remember(), **place)
+    with pytest.raises(Exception, match=r"'count' failed on tuples .* before the shuffle in batch 1, ValueError: that"):
+        query.process_all_available()
+    query.stop()
+    assert [batch["batch"] for batch in query.history] == [0]
+
+
+def test_an_rdd_that_is_read_in_a_thread_of_its_own_is_told_what_to_do_about_it(spark, tmp_path):
+    write_batches(tmp_path / "in", [zipf_words(30, 4, 0)])
+    place = {"checkpoint": str(tmp_path / "checkpoint"), "local_directory": str(tmp_path / "local")}
+    flow = stream(file_stream(spark, tmp_path / "in"), key="word").apply(Count(), channels=2)
+    query = flow.start(lambda results, _: ThreadPoolExecutor(1).submit(results.rdd.count).result(), **place)
+    with pytest.raises(Exception, match=r"Have it read the DataFrame, or .*InheritableThread"):
+        query.process_all_available()
+    query.stop()
+    assert query.history == []

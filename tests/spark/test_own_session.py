@@ -12,6 +12,7 @@ from spark.engine_helpers import file_stream, write_batches
 pytestmark = pytest.mark.spark
 
 LIMIT = "spark.sql.execution.arrow.maxBytesPerBatch"
+AT_ONCE = "spark.sql.execution.arrow.maxRecordsPerBatch"
 PARTITIONS = "spark.sql.shuffle.partitions"
 NONE = str(2**31 - 1)
 
@@ -87,3 +88,19 @@ def test_exchanges_have_as_many_tasks_as_run_at_once_unless_the_user_chose_a_num
         _run(users, tmp_path, sink)
     assert seen == [chosen or str(spark.sparkContext.defaultParallelism)] * 2
     assert users.conf.get(PARTITIONS) == (chosen or "200")
+
+
+@pytest.mark.parametrize("chosen", [None, "10000"])
+def test_more_rows_go_at_once_where_they_are_narrow_unless_the_user_chose_a_number(spark, tmp_path, chosen):
+    users, seen = spark.newSession(), []
+    if chosen is not None:
+        users.conf.set(AT_ONCE, chosen)
+    narrow, wide = pa.table({"word": ["a", "b", "a"]}), pa.table({"word": [letter * 400 for letter in "abc"]})
+    write_batches(tmp_path / "in", [narrow, narrow, wide, narrow, narrow])
+
+    def sink(results, batch) -> None:
+        seen.append(results.sparkSession.conf.get(AT_ONCE))
+        results.collect()
+
+    _run(users, tmp_path, sink)
+    assert seen == ([chosen] * 5 if chosen else ["10000", "50000", "50000", "10000", "50000"])

@@ -56,6 +56,7 @@ def test_what_spark_sends_is_acknowledged_at_once():
                 delay()
             assert seen == [(1, False), (2, False)]
             assert not delays()
+            assert worker.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY), "results wait for nothing"
             spark.sendall(b"x")
             assert worker.recv(1) == b"x"
 

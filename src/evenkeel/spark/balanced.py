@@ -119,7 +119,7 @@ class BalancedStage:
         now = Moment(batch, watermark, int(1e6 * started))
         if closing:
             now = Moment(_END, _END, _END)
-        how = {"keep": keep, "overwritten": overwritten}
+        how: Any = {"keep": keep, "overwritten": overwritten, "stored": lambda: self._stored_table(self.table)}
         return self.stage.run(rows, batch, now, self.table, self.before, self.versions, **how)
 
     def decide(self, run: StageRun, batch: int, now: float, took_ms: float) -> tuple[Decision | None, RoutingTable]:
@@ -268,8 +268,8 @@ class BalancedStage:
         placed = self.stage.placement(self.table)
         return {
             "files": {
-                "table": self._store_table(self.table),
-                "next": self._store_table(following),
+                "table": self._stored_table(self.table).to_json(),
+                "next": self._stored_table(following).to_json(),
                 "controller": self._controller.to_json(),
             },
             "router": placed.router,
@@ -300,11 +300,11 @@ class BalancedStage:
             self.table = _resized(following, self._asked_channels)
         self._loads = [1.0] * self.table.channels
 
-    def _store_table(self, table: RoutingTable) -> list[Any]:
+    def _stored_table(self, table: RoutingTable) -> StoredFile:
         """Write a table once, however many commits name it."""
         if table.epoch not in self._stored:
             self._stored[table.epoch] = self._store("table", table.to_arrow())
-        return self._stored[table.epoch].to_json()
+        return self._stored[table.epoch]
 
     def _store(self, kind: str, table: pa.Table) -> StoredFile:
         sink = pa.BufferOutputStream()

@@ -12,21 +12,14 @@ from evenkeel.hashing import hash_keys
 from evenkeel.operators import NEVER, NO_WATERMARK, Groups, Moment
 from evenkeel.operators.mergeable import sql_name, sql_of_lift
 from evenkeel.operators.split import MergedColumns, Partial, part_columns
-from evenkeel.spark.columns import ORDER
-from evenkeel.spark.parcels import packed, parcel_type, together
-from evenkeel.spark.routes import ROWS
 from evenkeel.spark.times import LATE, TIME, event_times
-from evenkeel.spark.worker import promptly
 from evenkeel.state import second_hash
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     from numpy.typing import NDArray
     from pyspark.sql import DataFrame
 
     from evenkeel.operators import Mergeable, Operator
-    from evenkeel.routing import RoutingTable
     from evenkeel.spark.steps import Steps
 
 __all__ = ["TUPLES", "Combining", "Form", "Lift"]
@@ -34,8 +27,6 @@ __all__ = ["TUPLES", "Combining", "Form", "Lift"]
 TUPLES = "__evenkeel_tuples"
 """How many tuples a partial state is of."""
 _NEWEST = "__evenkeel_newest"
-_AT_ONCE = 16 << 20
-"""How many bytes of tuples are combined together, about; more save shuffling and take memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +112,7 @@ class Combining:
     """
 
     lift: Lift
+    in_python: bool = False
 
     @property
     def form(self) -> Form:
@@ -146,53 +138,9 @@ class Combining:
         found = [f"{text} AS {name}" for name, text in made.items()] + ([] if place is None else [place])
         return steps.aggregate(rows, list(map(sql_name, self.lift.key_names)), *found)
 
-    def states_in_parcels(
-        self, rows: DataFrame, table: RoutingTable, addresses: tuple[int, ...], *, ordered: bool
-    ) -> DataFrame:
-        """Give the states as Python workers make them, packed by where they go."""
-        needed = rows.selectExpr(*map(sql_name, self.lift.rows.names))
-        return needed.mapInArrow(_Gather(self.lift, table, addresses, ordered), parcel_type(ROWS))
-
     def _sql(self) -> dict[str, str] | None:
         """The lift in SQL, where there is one, and Spark takes the same keys for equal as we do."""
         keys = [self.lift.rows.field(name).type for name in self.lift.key_names]
-        if any(pa.types.is_floating(kind) or pa.types.is_nested(kind) for kind in keys):
+        if self.in_python or any(pa.types.is_floating(kind) or pa.types.is_nested(kind) for kind in keys):
             return None
         return sql_of_lift(self.lift.whole, self.lift.rows)
-
-
-@dataclass(frozen=True, slots=True)
-class _Gather:
-    """Lifts the tuples of a task before they are shuffled, and packs the states by where they go.
-
-    Parameters
-    ----------
-    lift
-        What makes the states.
-    table, addresses
-        Where keys are, and the placement value of each channel.
-    ordered
-        Whether states carry the order in which they were made.
-    """
-
-    lift: Lift
-    table: RoutingTable
-    addresses: tuple[int, ...]
-    ordered: bool
-
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Give parcels of states, each for a channel that holds a copy of their keys."""
-        from pyspark import TaskContext
-
-        context, made = TaskContext.get(), 0
-        assert context is not None
-        for rows in together(promptly(batches), _AT_ONCE):
-            states, hashes = self.lift(rows.cast(self.lift.rows))
-            if self.ordered:
-                turns = np.arange(len(hashes)) + made + (context.partitionId() << 40)
-                states = states.append_column(ORDER, pa.array(turns))
-                made += len(hashes)
-            backups = self.table.backups(hashes)
-            chosen = np.concatenate([np.arange(len(hashes)), backups.rows])
-            channels = np.concatenate([self.table.home(hashes), backups.channels])
-            yield packed(states.take(chosen), np.array(self.addresses, np.int32)[channels], ROWS)

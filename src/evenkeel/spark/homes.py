@@ -163,6 +163,11 @@ class Homes:
         return dict(zip(self.channels, self.seats, strict=True))
 
     @property
+    def by_host(self) -> dict[str, frozenset[int]]:
+        """The channels of each host."""
+        return {host: frozenset(c for c, of in self.hosts.items() if of == host) for host in set(self.seats)}
+
+    @property
     def addresses(self) -> tuple[int, ...]:
         """The placement value of each channel."""
         place_of = dict(zip(self.channels, self.places, strict=True))

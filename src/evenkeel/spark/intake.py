@@ -14,6 +14,7 @@ from evenkeel.spark.columns import ORDER
 from evenkeel.spark.homes import PLACE
 from evenkeel.spark.parcels import unpacked
 from evenkeel.spark.routes import ROWS
+from evenkeel.spark.sending import WIDTH
 from evenkeel.state import EXPORTED
 
 if TYPE_CHECKING:
@@ -66,6 +67,8 @@ class Intake:
         if STATE in batch.schema.names:  # only where the table changed
             self.states += unpacked(batch.column(STATE), EXPORTED)
             others = pc.or_(others, batch.column(STATE).is_valid())
+        if WIDTH in batch.schema.names:
+            self.row_bytes = max(self.row_bytes, pc.max(batch.column(WIDTH)).as_py() or 0)
         if ROWS in batch.schema.names:
             for rows in unpacked(batch.column(ROWS), self.schema):
                 self.add(rows)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -17,6 +17,8 @@ _ADAPTIVE = "spark.sql.adaptive.enabled"
 _PARTITIONS = "spark.sql.shuffle.partitions"
 _MOST_BYTES, _MOST_ROWS = (f"spark.sql.execution.arrow.max{what}PerBatch" for what in ("Bytes", "Records"))
 _NO_LIMIT = 2**31 - 1
+_MANY_ROWS = 50_000
+"""How many narrow rows go to Python at once, if nobody chose a number: five times as many as Spark sends by itself."""
 _LEEWAY = 4
 """How many times as wide as in the batch before rows may be."""
 
@@ -25,11 +27,13 @@ _LEEWAY = 4
 class OwnSession:
     """Settings of a stream's own session, which as they are cost time and nothing else."""
 
-    _usual: str | None = None
-    """The user's limit of bytes in one transfer to Python."""
-    _narrow: float = -1.0
-    """Bytes of a row up to which that limit is out of reach; below 0 nothing is known yet."""
-    _lifted: bool = False
+    _usual: dict[str, str] = field(default_factory=dict)
+    """The user's limits of one transfer to Python."""
+    _most_bytes: float = -1.0
+    """The limit of bytes; below 0 nothing is known of it."""
+    _chosen: bool = True
+    """Whether somebody chose how many rows go at once."""
+    _set: dict[str, str] = field(default_factory=dict)
 
     def prepare(self, session: SparkSession, users: SparkSession) -> None:
         """Set what holds for all batches, where the user's own session does not say otherwise.
@@ -41,25 +45,34 @@ class OwnSession:
         from pyspark.errors import PySparkException
 
         session.conf.set(_ADAPTIVE, value=False)
-        settings: Any = users._jsparkSession  # noqa: SLF001 - only there it is known what somebody has set
-        if not settings.sessionState().conf().contains(_PARTITIONS):
+        java: Any = users._jsparkSession  # noqa: SLF001 - only there it is known what somebody has set
+        settings = java.sessionState().conf()
+        if not settings.contains(_PARTITIONS):
             session.conf.set(_PARTITIONS, session.sparkContext.defaultParallelism)
         with suppress(PySparkException):  # an older Spark has no such limit
-            self._usual = session.conf.get(_MOST_BYTES)
-            rows = int(session.conf.get(_MOST_ROWS) or 0)
-            self._narrow = _bytes(session, self._usual or "0") / rows / _LEEWAY if rows > 0 else -1.0
+            self._usual = {name: session.conf.get(name) or "0" for name in (_MOST_BYTES, _MOST_ROWS)}
+            self._most_bytes = _bytes(session, self._usual[_MOST_BYTES])
+            self._chosen = settings.contains(_MOST_ROWS)
+            self._set = self._usual
 
-    def fit(self, session: SparkSession, reports: Iterable[dict[str, Any]]) -> None:
+    def fit(self, session: SparkSession, reports: Iterable[dict[str, Any]], *, slow: bool) -> None:
         """Set what depends on the rows, going by the batch before.
 
         For each row that goes to Python, Spark adds up the bytes of all that go with it, which takes as long as to
-        write them. Where as many rows as go at once are far from the limit, that is left out.
+        write them. Where as many rows as go at once are far from the limit, that is left out; where they would be if
+        more went at once, more do, unless an operator is slow, which is to begin as soon as there are any.
         """
-        lift = max((report["row_bytes"] for report in reports), default=_NO_LIMIT) <= self._narrow
-        if lift != self._lifted:
-            assert self._usual is not None
-            session.conf.set(_MOST_BYTES, str(_NO_LIMIT) if lift else self._usual)
-            self._lifted = lift
+        widest = _LEEWAY * max((report["row_bytes"] for report in reports), default=_NO_LIMIT)
+        rows = int(self._usual.get(_MOST_ROWS, 0))
+        fitting = dict(self._usual)
+        if 0 < rows * widest <= self._most_bytes:
+            fitting[_MOST_BYTES] = str(_NO_LIMIT)
+            if rows < _MANY_ROWS and _MANY_ROWS * widest <= self._most_bytes and not (slow or self._chosen):
+                fitting[_MOST_ROWS] = str(_MANY_ROWS)
+        for name, value in fitting.items():
+            if value != self._set[name]:
+                session.conf.set(name, value)
+        self._set = fitting
 
 
 def _bytes(session: SparkSession, text: str) -> int:

@@ -239,7 +239,8 @@ class Query:
             self._lease.release()  # Spark ends the query; another may go on from the last commit.
             raise
         if self._streams:
-            self._session.fit(rows.sparkSession, [report for run in runs for report in run.reports])
+            reports = [report for run in runs for report in run.reports]
+            self._session.fit(rows.sparkSession, reports, slow=any(stage.stage.slow for stage in self._stages))
         took_ms = 1000 * (time.time() - started)
         self._history.append({"batch": batch, "ms": took_ms, "reports": [run.reports for run in runs]})
         if batch % _KEPT_COMMITS == _KEPT_COMMITS - 1:

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from evenkeel.errors import IncompatibleCheckpointError, InvalidArgumentError, InvalidPlanError
-from evenkeel.operators import Mergeable
+from evenkeel.operators import Mergeable, Moment
 from evenkeel.operators.mergeable import sql_name
 from evenkeel.operators.split import Partial
 from evenkeel.routing.replicas import switchable
@@ -23,19 +23,20 @@ from evenkeel.spark.parcels import parcel_type
 from evenkeel.spark.probe import WarmProbe
 from evenkeel.spark.routes import ROWS, Route
 from evenkeel.spark.run import StageRun
+from evenkeel.spark.sending import SENT, WIDTH, Order, Sending, SendingAhead
 from evenkeel.spark.steps import Steps
 from evenkeel.spark.task import REPORT, StageTask
 from evenkeel.spark.types import spark_type
 from evenkeel.state import Selection
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from evenkeel.operators import Moment, Operator
+    from evenkeel.operators import Operator
     from evenkeel.routing import Router, RoutingTable
-    from evenkeel.state import Checkpoint, ManifestRef
+    from evenkeel.state import Checkpoint, ManifestRef, StoredFile
 
 __all__ = ["KeyedStage", "NullKeys", "Placement"]
 
@@ -116,8 +117,10 @@ class KeyedStage:
     """Whether channels read what others of their host had: then none of it is removed before the next batch."""
     _steps: Steps = field(default_factory=Steps)
     _combines: bool = field(init=False)
-    _slow: bool = False
+    slow: bool = False
     """Whether the operator takes longer over tuples than Spark takes to bring them."""
+    _sends_ahead: bool = False
+    """Whether rows come packed by where they go, combined or not, as the order of the batch said."""
 
     def __post_init__(self) -> None:
         self._combines = self.combine is True
@@ -135,11 +138,13 @@ class KeyedStage:
         before: Placement,
         versions: Mapping[int, ManifestRef],
         *,
+        stored: Callable[[], StoredFile],
         keep: bool,
         overwritten: bool = False,
     ) -> StageRun:
         """Run one batch under ``table``; what was placed elsewhere before moves in the same shuffle.
 
+        ``stored`` says where the table is in the checkpoint, for tasks that were planned without it.
         ``keep`` is for results that may be read more than once, ``overwritten`` for those that are replaced by the
         results of another attempt at the batch.
         """
@@ -154,13 +159,10 @@ class KeyedStage:
         self._fetches = bool(moved.fetches)
         old = self._homes_of(before.table.channels) if moved.sends else homes
         lift = self._lift(now)
-        combining = Combining(lift) if lift is not None and self._combines else None
+        combining = Combining(lift, in_python=self._sends_ahead) if lift is not None and self._combines else None
         early = lift if self._begins_early(table) and combining is None else None
-        form = Form(self.operator, self.row_schema, self.event_time)
-        if combining is not None:
-            form = combining.form
-        elif early is not None:
-            form = early.form
+        lifted = combining or early
+        form = Form(self.operator, self.row_schema, self.event_time) if lifted is None else lifted.form
         attempts = uuid.uuid4().hex
         task = StageTask(
             checkpoint=self.checkpoint,
@@ -189,12 +191,14 @@ class KeyedStage:
             ordered=table.has_backups and not form.operator.any_order,
             lift=early,
             merges_arrivals=self.operator.merges and (before.splits or self.splits),
-            stays=_by_host(homes) if self._uprooted and not self._fetches else None,
+            stays=homes.by_host if self._uprooted and not self._fetches else None,
             refuses_null_keys=self.null_keys == "error",
             gives_up_quietly=overwritten,
             reports=keep,
-            catches_up=self.streams and not self._slow,  # whose state is opened while cores are idle
+            catches_up=self.streams and not self.slow,  # whose state is opened while cores are idle
         )
+        if self._sends_ahead:
+            Order(stored(), task.addresses, self._combines, task.ordered, now).give(rows.sparkSession)
         arriving, columns = self._routed(rows, combining, task)
         if moved.sends:
             exported = old.rows.mapInArrow(task.export, parcel_type(STATE))
@@ -231,7 +235,7 @@ class KeyedStage:
 
     def _begins_early(self, table: RoutingTable) -> bool:
         """Whether tuples are lifted as they come: of a slow operator, if nothing but the states is asked of them."""
-        return self._slow and not self.levels_where and (not table.has_backups or self.operator.any_order)
+        return self.slow and not self.levels_where and (not table.has_backups or self.operator.any_order)
 
     def learn(self, reports: list[dict[str, Any]]) -> None:
         """Go by this batch in how the next one runs.
@@ -240,7 +244,7 @@ class KeyedStage:
         """
         tuples, rows, keys = (sum(report[name] for report in reports) for name in ("tuples", "rows", "keys"))
         work_ms = sum(report["work_ms"] for report in reports)
-        self._slow = work_ms > max(_SLOW_US * rows / 1000, _SLOW_MS * len(reports))
+        self.slow = work_ms > max(_SLOW_US * rows / 1000, _SLOW_MS * len(reports))
         if self.combine is None:
             if self._combines:
                 self._combines = tuples >= max(_PAYS * rows, _MANY / 2)
@@ -248,16 +252,20 @@ class KeyedStage:
                 self._combines = rows >= max(_PAYS_FROM * keys, _MANY)
 
     def route_ahead(self, rows: DataFrame) -> DataFrame:
-        """Give the rows as :meth:`run` wants them: where a router chooses a channel for each, packed by channel.
+        """Give the rows as :meth:`run` wants them: packed by channel where a router chooses that or tuples may combine.
 
-        That is the same in every batch, and so may be part of a stream's own plan: what is done in the batches begins
-        with a copy of every row.
+        That may be part of a stream's own plan, which stays the same: what is done in the batches begins with a copy of
+        every row. What differs from batch to batch, tasks are told by an order.
         """
-        if self.router is None:
-            return rows
         kept = self._without_null_keys(rows).selectExpr(*map(sql_name, self.row_schema.names))
-        route = Route(self.router, self.key_names, self.row_schema, self.probe)
-        return kept.mapInArrow(route, parcel_type(ROWS))
+        if self.router is not None:
+            route = Route(self.router, self.key_names, self.row_schema, self.probe)
+            return kept.mapInArrow(route, parcel_type(ROWS))
+        lift = self._lift(Moment())
+        self._sends_ahead = rows.isStreaming and self.combine is not False
+        if lift is None or not self._sends_ahead:
+            return rows
+        return kept.mapInArrow(SendingAhead(lift, self.checkpoint), SENT)
 
     def _without_null_keys(self, rows: DataFrame) -> DataFrame:
         return rows.dropna(subset=list(self.key_names)) if self.null_keys == "drop" else rows
@@ -265,6 +273,8 @@ class KeyedStage:
     def _routed(self, rows: DataFrame, combining: Combining | None, task: StageTask) -> tuple[DataFrame, list[str]]:
         """Combine, if asked, keep the columns that the task needs, which are told, and add where each row goes."""
         table = task.table
+        if self._sends_ahead:
+            return rows, [ROWS, WIDTH]
         if self.router is not None:
             return self._steps.select(rows, f"{at_addresses(PLACE, task.addresses)} AS {PLACE}", ROWS), [ROWS]
         rows = self._without_null_keys(rows)
@@ -275,8 +285,9 @@ class KeyedStage:
                 place = channel_of(self.key_names, table, task.addresses)
             states = combining.states_in_sql(rows, self._steps, None if place is None else f"{place} AS {PLACE}")
             if states is None:
-                parcels = combining.states_in_parcels(rows, table, task.addresses, ordered=task.ordered)
-                return parcels, [ROWS]
+                send = Sending(combining.lift, True, table, task.addresses, task.ordered)
+                needed = self._steps.select(rows, *map(sql_name, self.row_schema.names))
+                return needed.mapInArrow(send, SENT), [ROWS, WIDTH]
             if place is not None:
                 return states, kept
             rows = states
@@ -385,10 +396,3 @@ class KeyedStage:
     def _output_type(self, task: StageTask) -> Any:
         schema = self.output_schema()
         return spark_type(schema.append(pa.field(REPORT, pa.string())) if task.reports else schema)
-
-
-def _by_host(homes: Homes) -> dict[str, frozenset[int]]:
-    found: dict[str, frozenset[int]] = {}
-    for channel, host in homes.hosts.items():
-        found[host] = found.get(host, frozenset()) | {channel}
-    return found

@@ -1,8 +1,9 @@
-"""Spark's Python workers, kept from two waits that are no part of any work, and longer than the work of a small batch.
+"""Spark's Python workers, kept from waits that are no part of any work, and longer than the work of a small batch.
 
 Spark sends a worker what to do, and then the rows. The system holds the second back until the first is acknowledged,
-which the worker's side puts off by 40 ms, in the hope of an answer to send along. And after each task Spark's daemon
-has the worker look for garbage among all that was ever imported, on a core that others wait for.
+which the worker's side puts off by 40 ms, in the hope of an answer to send along. So it is the other way round, with
+results and the word that they were all, unless the worker's side is told to hold nothing back. And after each task
+Spark's daemon has the worker look for garbage among all that was ever imported, on a core that others wait for.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ def promptly(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         gc.freeze()
     with ExitStack() as stack:
         connections = [stack.enter_context(connection) for connection in _connections()]
+        _set(connections, socket.TCP_NODELAY)
         _acknowledge(connections)
         for batch in batches:
             yield batch
@@ -59,6 +61,11 @@ def _connections() -> Iterator[socket.socket]:
 
 
 def _acknowledge(connections: list[socket.socket]) -> None:
+    if _ACKNOWLEDGE is not None:
+        _set(connections, _ACKNOWLEDGE)
+
+
+def _set(connections: list[socket.socket], option: int) -> None:
     for connection in connections:
         with suppress(OSError):  # it does not connect, but listens
-            connection.setsockopt(socket.IPPROTO_TCP, _ACKNOWLEDGE, 1)  # type: ignore[arg-type]
+            connection.setsockopt(socket.IPPROTO_TCP, option, 1)
