@@ -108,7 +108,13 @@ class Lift:
 class Combining:
     """Tuples lifted before the shuffle.
 
-    Where the operator's ``lift`` can be said in SQL, Spark's own aggregation does it, and no tuple comes to Python.
+    Parameters
+    ----------
+    lift
+        What makes partial states.
+    in_python
+        Whether Python workers do so. Else, where it can be said in SQL, Spark's own aggregation does, and no tuple
+        comes to Python.
     """
 
     lift: Lift
