@@ -329,21 +329,23 @@ def test_static_rows_run_as_one_batch_and_stages_chain(spark, place):
     assert query.decisions == stages[0].decisions
 
 
-@pytest.mark.parametrize(("strategy", "routes"), [("keel", False), ("pkg", True)])
-def test_a_stream_reads_the_columns_that_are_needed_and_routers_look_at_them_before_they_are_copied(
-    spark, tmp_path, place, strategy, routes
+@pytest.mark.parametrize(
+    ("strategy", "combine", "packs"), [("keel", None, True), ("keel", False, False), ("pkg", None, True)]
+)
+def test_a_stream_reads_the_columns_that_are_needed_and_who_packs_tuples_does_so_before_they_are_copied(
+    spark, tmp_path, place, strategy, combine, packs
 ):
     tables = [zipf_words(200, 20, seed) for seed in range(2)]
     write_batches(tmp_path / "in", tables)
     sink = Remember()
-    flow = stream(file_stream(spark, tmp_path / "in"), key="word").apply(Count(), strategy=strategy, channels=2)
-    query = flow.start(sink, **place)
+    how = {"strategy": strategy, "combine": combine, "channels": 2}
+    query = stream(file_stream(spark, tmp_path / "in"), key="word").apply(Count(), **how).start(sink, **place)
     query.process_all_available()
     source = query.spark_query._jsq.explainInternal(False)
     query.stop()
     assert sink.latest("count") == expected(tables)[0]
     assert "ReadSchema: struct<word:string>" in source
-    assert ("MapInArrow" in source) == routes
+    assert ("MapInArrow" in source) == packs
 
 
 def test_an_empty_batch_and_one_huge_key_are_fine(spark, tmp_path, place):
