@@ -35,6 +35,15 @@ def test_keys_are_in_the_order_of_slot_and_hash(words, slots):
     assert ascending(pack(groups.hashes % slots, groups.hashes, groups.hashes2)) is None
 
 
+@given(st.lists(st.integers(0, 300).map(str), min_size=1, max_size=200))
+def test_without_slots_keys_are_in_the_order_in_which_they_came(words):
+    keys = pa.array(words)
+    groups = groups_of(words, hash_keys(keys), second_hash(keys), None)
+    assert groups.keys["word"].to_pylist() == list(dict.fromkeys(words))
+    assert groups.keys["word"].take(pa.array(groups.key_of)).to_pylist() == words
+    assert groups.hashes.tolist() == hash_keys(groups.keys["word"]).tolist()
+
+
 @pytest.mark.parametrize("slots", [1, 16], ids=["by hash alone", "by slot and hash"])
 def test_keys_whose_hashes_are_or_begin_alike_are_put_in_order_by_the_rest(slots):
     words = ["a", "b", "c", "d", "a"]

@@ -50,8 +50,8 @@ class Groups:
     rows
         The tuples, in the order in which they came.
     keys
-        The key columns, one row per different key: those that have tuples by ascending slot and hash, then those that
-        asked to be called and have none.
+        The key columns, one row per different key: those that have tuples by ascending slot and hash, or as they came
+        where that does not matter, then those that asked to be called and have none.
     hashes, hashes2
         The two hashes by which each key is known.
     key_of
@@ -81,11 +81,12 @@ class Groups:
         *,
         times: NDArray[np.int64] | None = None,
         now: Moment | None = None,
-        slots: int = 1,
+        slots: int | None = 1,
     ) -> Groups:
         """Tell tuples apart by both of their hashes. O(n + k log k) for k different keys.
 
         Keys are in the order of their slots, of which there are so many, then by hash: as their states are stored.
+        Without slots they are in the order in which they came, which is O(n).
         """
         from evenkeel.operators import _kernels
 
@@ -93,15 +94,8 @@ class Groups:
         places = np.full(1 << max(3, (2 * len(hashes) - 1).bit_length()), -1, np.int32)
         found = _kernels.number_keys(hashes, hashes2, places, first, key_of)
         first = first[:found]
-        of_keys = hashes[first]
-        numbers = of_keys if slots == 1 else (of_keys % slots << 32) + (of_keys >> 32) + (1 << 31)
-        order = np.argsort(numbers)
-        in_order = numbers[order]
-        if (in_order[1:] == in_order[:-1]).any():  # which is rare, and takes five times as long to put right
-            order = np.lexsort((hashes2[first], of_keys, of_keys % slots))
-        rank = np.empty(found, np.int64)
-        rank[order] = np.arange(found)
-        first, key_of = first[order], rank[key_of]
+        if slots is not None:
+            first, key_of = _by_slot(first, key_of, hashes, hashes2, slots)
         keys = rows.select(list(key_names)).take(first)
         return cls(rows, keys, hashes[first], hashes2[first], key_of, times, now or Moment())
 
@@ -128,3 +122,22 @@ class Groups:
 
         order, starts = _kernels.arrival_order(self.key_of, len(self))
         return self.rows.take(order), starts
+
+
+def _by_slot(
+    first: NDArray[np.int64],
+    key_of: NDArray[np.int64],
+    hashes: NDArray[np.int64],
+    hashes2: NDArray[np.int64],
+    slots: int,
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Put keys in order, of which the first tuples are given, and for each tuple the number of its key."""
+    of_keys = hashes[first]
+    numbers = of_keys if slots == 1 else (of_keys % slots << 32) + (of_keys >> 32) + (1 << 31)
+    order = np.argsort(numbers)
+    in_order = numbers[order]
+    if (in_order[1:] == in_order[:-1]).any():  # which is rare, and takes five times as long to put right
+        order = np.lexsort((hashes2[first], of_keys, of_keys % slots))
+    rank = np.empty(len(first), np.int64)
+    rank[order] = np.arange(len(first))
+    return first[order], rank[key_of]

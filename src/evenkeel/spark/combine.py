@@ -81,7 +81,8 @@ class Lift:
         columns = [rows[name] for name in self.key_names]
         times = event_times(rows, self.event_time)
         hashes = hash_keys(*columns)
-        groups = Groups.of(rows, self.key_names, hashes, second_hash(*columns), times=times, now=self.now)
+        hashes2 = second_hash(*columns)
+        groups = Groups.of(rows, self.key_names, hashes, hashes2, times=times, now=self.now, slots=None)
         newest = np.full(len(groups), NO_WATERMARK)
         if times is not None:
             np.maximum.at(newest, groups.key_of, np.where(times == NEVER, NO_WATERMARK, times))
@@ -92,7 +93,8 @@ class Lift:
     def gather(self, parts: pa.Table) -> pa.Table:
         """Merge what several calls gave, so that each key has one state again."""
         columns = [parts[name] for name in self.key_names]
-        groups = Groups.of(parts, self.key_names, hash_keys(*columns), second_hash(*columns), now=self.now)
+        hashes, hashes2 = hash_keys(*columns), second_hash(*columns)
+        groups = Groups.of(parts, self.key_names, hashes, hashes2, now=self.now, slots=None)
         tuples, late, newest = (np.full(len(groups), least) for least in (0, 0, NO_WATERMARK))
         np.add.at(tuples, groups.key_of, parts[TUPLES].to_numpy())
         np.add.at(late, groups.key_of, parts[LATE].to_numpy())
