@@ -66,7 +66,7 @@ class Case:
 
 ALL = ("key_grouping", "keel", "pkg", "w_choices")
 BALANCED = ALL[1:]
-CASES = ["channels_16", "long_batches", "longest_batches", "channels_64"]
+CASES = ["channels_16", "long_batches", "longest_batches", "costly_tuples", "channels_64"]
 
 
 def run(quick: bool) -> list[dict]:
@@ -93,9 +93,17 @@ def longest_batches(quick: bool) -> list[dict]:
     return _run([Case(1.0, 960_000 if quick else 19_200_000, ("pkg", "keel"))], rounds=0 if quick else 3, alone=False)
 
 
+def costly_tuples(quick: bool) -> list[dict]:
+    """A millisecond for each tuple, as one that asks a database has: batches of 30 seconds."""
+    return _run([Case(1.0, 48_000 if quick else 480_000, BALANCED, cost_ms=1.0)], rounds=0 if quick else 3, alone=False)
+
+
 def channels_64(quick: bool) -> list[dict]:
-    """Batches of 10 seconds, if all channels are even: for one key on one channel that is 53 seconds."""
-    return _run([Case(1.0, 64_000 if quick else 640_000, BALANCED, channels=64, cost_ms=1.0)])
+    """The same on 64 channels: batches of 30 seconds, or of 10 where one key on a channel makes 53 of that, or 27."""
+    if quick:
+        return _run([Case(1.0, 64_000, ("pkg",), channels=64, cost_ms=1.0)], rounds=0)
+    split = Case(1.0, 1_920_000, ("w_choices",), channels=64, cost_ms=1.0)
+    return _run([Case(1.0, 640_000, ("keel", "pkg"), channels=64, cost_ms=1.0), split], alone=False)
 
 
 def _tables(case: Case, batches: int, most: int | None = None, seed: int = 4) -> Iterator[pa.Table]:
@@ -168,8 +176,7 @@ def _measured(spark, case: Case, name: str) -> dict:
     row = _row(case, name, [bound_ms / ms for ms in took], bound_ms)
     if name == "key_grouping":
         return row
-    least = 0.9 if bound_ms == case.ideal_ms else 0.95
-    return {**row, "target": f"≥ {least} of its bound", "met": row["ratio"] >= least}
+    return {**row, "target": "≥ 0.95 of its bound", "met": row["ratio"] >= 0.95}
 
 
 def _row(case: Case, name: str, of_bound: list[float], bound_ms: float) -> dict:
