@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from pathlib import Path
+from typing import ClassVar
 
 import pyarrow as pa
 from hypothesis import HealthCheck, settings
@@ -37,16 +38,16 @@ SELECTIONS = st.builds(
 
 
 class VersionedState(RuleBasedStateMachine):
+    limits: ClassVar = {"_FOLD_AT": 2}  # so that few keys are enough to stay in `recent`
+
     def __init__(self):
         super().__init__()
         self.place = Path(tempfile.mkdtemp())
         self.stage = Stage(
             fs.LocalFileSystem(), self.place / "checkpoint", self.place / "work", snapshot_every=3, map_bytes=1 << 20
         )
-        self.fold_at, working_copy._FOLD_AT = (
-            working_copy._FOLD_AT,
-            2,
-        )  # so that few keys are enough to stay in `recent`
+        self.usual = {name: getattr(working_copy, name) for name in self.limits}
+        vars(working_copy).update(self.limits)
         self.versions = {-1: {}}
         self.kept = []
         self.views = []
@@ -54,7 +55,7 @@ class VersionedState(RuleBasedStateMachine):
     def teardown(self):
         for view, _ in self.views:
             view.close()
-        working_copy._FOLD_AT = self.fold_at
+        vars(working_copy).update(self.usual)
         shutil.rmtree(self.place)
 
     @property
@@ -187,7 +188,12 @@ class VersionedState(RuleBasedStateMachine):
         assert (last.batch if last else -1) == self.last
 
 
-VersionedState.TestCase.settings = settings(
+class LargeVersionedState(VersionedState):
+    limits: ClassVar = {"_FOLD_AT": 2, "_LARGE_PAGES": 1, "_PARTS": 3}  # `base` is folded into part by part
+
+
+VersionedState.TestCase.settings = LargeVersionedState.TestCase.settings = settings(
     max_examples=80, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
 )
 test_versioned_state_equals_a_dictionary_per_version = VersionedState.TestCase
+test_so_does_large_state = LargeVersionedState.TestCase

@@ -241,6 +241,37 @@ def test_few_new_values_do_not_touch_the_large_base(stage):
         assert get(view, [4, 5]) == {4: b"19", 5: b"new"}
 
 
+def test_a_large_base_is_folded_into_by_as_much_as_there_is_too_much(stage, monkeypatch):
+    monkeypatch.setattr(working_copy, "_LARGE_PAGES", 10)
+    stage.batch(dict.fromkeys(range(3200), b"old"))
+    held = dict.fromkeys(range(3200), b"old")
+    parts, folded, rng = [], 0, np.random.default_rng(3)
+    fold_part = working_copy._fold_part
+    monkeypatch.setattr(working_copy, "_fold_part", lambda shared: parts.append(fold_part(shared)) or parts[-1])
+    for batch in range(40):
+        values = dict.fromkeys(rng.choice(3200, 90, replace=False).tolist(), b"%d" % batch)
+        held |= values
+        stage.batch(values)
+        with stage.open() as view:
+            assert view._reader.recent_keys <= 3200 // working_copy._FOLD_AT
+            assert get(view, range(3200)) == held
+        assert sum(parts) <= working_copy._PARTS + 1, "what is folded in one batch is about what the batch wrote"
+        folded += sum(parts)
+        parts.clear()
+    assert folded > 30, "but for the first few, every batch has too much"
+
+
+def test_what_a_large_base_takes_on_disk_is_not_several_times_its_pages(stage, monkeypatch):
+    monkeypatch.setattr(working_copy, "_LARGE_PAGES", 10)
+    rng = np.random.default_rng(4)
+    stage.batch(dict.fromkeys(range(40_000), b"x" * 30))
+    for _ in range(12):
+        stage.batch(dict.fromkeys(rng.choice(40_000, 3_000, replace=False).tolist(), b"y" * 30))
+    with stage.open() as view:
+        held = view.txn.stat(view.shared.base)["leaf_pages"] + view.txn.stat(view.shared.recent)["leaf_pages"]
+        assert view.shared.env.info()["last_pgno"] < 1.5 * held
+
+
 def test_a_batch_that_changes_nothing_writes_no_delta(stage):
     stage.batch({1: b"one"})
     before = stage.checkpoint.files.list("stages")

@@ -5,6 +5,10 @@ whose copy this is and what the slots hold. New values go to the small ``recent`
 so the keys of a batch lie scattered over all pages of a large ``base``, and writing there would copy most of it.
 ``recent`` wins over ``base``; deletes go to both. When ``recent`` has grown to 1/16 of ``base``, it is folded into it.
 So a batch costs by the keys it touches, and keys that are touched batch after batch stay together.
+
+A large ``base`` is folded into part by part, each time only with as many keys as ``recent`` has too many of, going
+round all. So no single batch costs more than by the keys it touches. And LMDB writes the pages that it changes anew,
+and uses the old ones again two transactions later: a whole ``base`` that changes at once takes three times the room.
 """
 
 from __future__ import annotations
@@ -12,6 +16,8 @@ from __future__ import annotations
 import json
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import lmdb
@@ -25,7 +31,7 @@ from evenkeel.state.reader import TOTALS, Reader, chunks
 from evenkeel.state.wakes import NEVER, WAKE_BYTES, wake_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from evenkeel.state.delta_file import Changes
@@ -34,7 +40,9 @@ if TYPE_CHECKING:
 __all__ = ["About", "GrowError", "apply_changes", "begin_reading", "check_about", "read_about", "storing", "take_over"]
 
 _FOLD_AT = 16
-_ABOUT = b"about"
+_LARGE_PAGES, _PARTS = 1 << 14, 16
+"""Leaves of ``base``, of 4 KB each, from which on it is large; and how many parts make a ``recent`` at least."""
+_ABOUT, _FOLDED = b"about", b"folded"
 
 
 class GrowError(Exception):
@@ -112,21 +120,34 @@ def apply_changes(shared: SharedEnvironment, changes: Changes, before: About, af
     -----
     O(keys touched), amortised.
     """
+
+    def write() -> bool:
+        with shared.env.begin(write=True) as txn:
+            found = read_about(txn, shared)
+            if found is None or found.tip != before.tip:
+                return False
+            _write(txn, shared, changes)
+            _describe(txn, shared, after)
+        return True
+
     shared.env.reader_check()  # pages that a killed process was reading can be used again
+    if not _growing(shared, write):
+        return False
+    while _growing(shared, partial(_fold_part, shared)):
+        pass
+    shared.pad()
+    return True
+
+
+def _growing(shared: SharedEnvironment, step: Callable[[], bool]) -> bool:
+    """Do a step that writes, whole or not at all; again in a larger map where this one is full."""
     while True:
         try:
-            with storing(shared.directory), shared.env.begin(write=True) as txn:
-                found = read_about(txn, shared)
-                if found is None or found.tip != before.tip:
-                    return False
-                _write(txn, shared, changes)
-                _describe(txn, shared, after)
-            shared.pad()
+            with storing(shared.directory):
+                return step()
         except (lmdb.MapFullError, lmdb.MapResizedError) as error:  # noqa: PERF203 - again, in a larger map
             if not shared.grow(follow=isinstance(error, lmdb.MapResizedError)):
                 raise GrowError from error
-        else:
-            return True
 
 
 def _write(txn: lmdb.Transaction[bytes], shared: SharedEnvironment, changes: Changes) -> None:
@@ -141,7 +162,7 @@ def _write(txn: lmdb.Transaction[bytes], shared: SharedEnvironment, changes: Cha
         kept = [place for place, value in enumerate(values) if value is not None]
         keys, values = [keys[place] for place in kept], [values[place] for place in kept]
     target = shared.base
-    if (reader.recent_keys + len(keys)) * _FOLD_AT <= reader.base_keys:
+    if _is_large(txn, shared) or (reader.recent_keys + len(keys)) * _FOLD_AT <= reader.base_keys:
         target = shared.recent
     elif reader.recent_keys:
         with txn.cursor(shared.recent) as source, txn.cursor(shared.base) as sink:
@@ -153,6 +174,31 @@ def _write(txn: lmdb.Transaction[bytes], shared: SharedEnvironment, changes: Cha
         _set_timers(txn, shared, keys, values, changes.woken_until)
     totals = reader.totals() + changes.totals
     txn.put(TOTALS, totals.to_bytes(), db=shared.meta)
+
+
+def _is_large(txn: lmdb.Transaction[bytes], shared: SharedEnvironment) -> bool:
+    return bool(txn.stat(shared.base)["leaf_pages"] >= _LARGE_PAGES)
+
+
+def _fold_part(shared: SharedEnvironment) -> bool:
+    """Bring some of what is too much in ``recent`` to a large ``base``; no if nothing is. The state stays the same."""
+    with shared.env.begin(write=True) as txn:
+        reader = Reader(txn, shared)
+        excess = reader.recent_keys - reader.base_keys // _FOLD_AT
+        if excess <= 0 or not _is_large(txn, shared):
+            return False
+        with txn.cursor(shared.recent) as source, txn.cursor(shared.base) as sink:
+            start = txn.get(_FOLDED, b"\0", db=shared.meta)
+            if not source.set_range(start):
+                source.first()
+            start = source.key()
+            moved = list(islice(source.iternext(), min(excess, -(-reader.recent_keys // _PARTS))))
+            sink.putmulti(moved)
+            source.set_range(start)
+            for _ in moved:
+                source.delete()
+        txn.put(_FOLDED, moved[-1][0], db=shared.meta)
+    return True
 
 
 def _set_timers(
