@@ -53,9 +53,9 @@ def _tables(tuples: int) -> list[dict[str, object]]:
     bare = timings["bare"]
     return [
         _row("bare hash and modulo (the peer)", tuples, bare, bare),
-        _row("route by table, 4096 slots, keys to channels", tuples, timings["slots"], bare, 2),
-        _row("the same with 1,000 pins", tuples, timings["pins_1000"], bare, 2),
-        _row("the same with 100,000 pins", tuples, timings["pins_100000"], bare, 2),
+        _row("route by table, 4096 slots, keys to channels", tuples, timings["slots"], bare, 1.3),
+        _row("the same with 1,000 pins", tuples, timings["pins_1000"], bare, 1.3),
+        _row("the same with 100,000 pins", tuples, timings["pins_100000"], bare, 1.3),
     ]
 
 
@@ -74,7 +74,7 @@ def _routers(tuples: int) -> list[dict[str, object]]:
     for name, timing in timings.items():
         row = _row(f"router {name}, Zipf 1.0 over 10^6 keys, from hashes", tuples, timing, bare)
         if name == "pkg":
-            row |= {"target": ">= 20 M tuples/s", "met": row["value"] >= 20}
+            row |= {"target": "ratio <= 3", "met": row["ratio"] <= 3}
         row["peer"] = "time of bare modulo of the same hashes, compiled"
         rows.append(row)
     return rows
