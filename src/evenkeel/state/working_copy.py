@@ -6,9 +6,9 @@ so the keys of a batch lie scattered over all pages of a large ``base``, and wri
 ``recent`` wins over ``base``; deletes go to both. When ``recent`` has grown to 1/16 of ``base``, it is folded into it.
 So a batch costs by the keys it touches, and keys that are touched batch after batch stay together.
 
-A large ``base`` is folded into part by part, each time only with as many keys as ``recent`` has too many of, going
-round all. So no single batch costs more than by the keys it touches. And LMDB writes the pages that it changes anew,
-and uses the old ones again two transactions later: a whole ``base`` that changes at once takes three times the room.
+Into a large ``base`` it is folded part by part, with each batch as many keys as that batch writes. So no single batch
+costs more than by the keys it touches. And LMDB writes the pages that it changes anew, and uses the old ones again two
+transactions later: a whole ``base`` that changes at once takes three times the room.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import lmdb
 
@@ -39,9 +39,10 @@ if TYPE_CHECKING:
 
 __all__ = ["About", "GrowError", "apply_changes", "begin_reading", "check_about", "read_about", "storing", "take_over"]
 
+T = TypeVar("T")
 _FOLD_AT = 16
 _LARGE_PAGES, _PARTS = 1 << 14, 16
-"""Leaves of ``base``, of 4 KB each, from which on it is large; and how many parts make a ``recent`` at least."""
+"""Leaves of ``base``, of 4 KB each, from which on it is large; and in how many parts at least it is folded into."""
 _ABOUT, _FOLDED = b"about", b"folded"
 
 
@@ -133,13 +134,14 @@ def apply_changes(shared: SharedEnvironment, changes: Changes, before: About, af
     shared.env.reader_check()  # pages that a killed process was reading can be used again
     if not _growing(shared, write):
         return False
-    while _growing(shared, partial(_fold_part, shared)):
-        pass
-    shared.pad()
+    left = len(changes.keys)
+    while left > 0 and (folded := _growing(shared, partial(_fold_part, shared, left))):
+        left -= folded
+    _growing(shared, shared.pad)
     return True
 
 
-def _growing(shared: SharedEnvironment, step: Callable[[], bool]) -> bool:
+def _growing(shared: SharedEnvironment, step: Callable[[], T]) -> T:
     """Do a step that writes, whole or not at all; again in a larger map where this one is full."""
     while True:
         try:
@@ -180,25 +182,29 @@ def _is_large(txn: lmdb.Transaction[bytes], shared: SharedEnvironment) -> bool:
     return bool(txn.stat(shared.base)["leaf_pages"] >= _LARGE_PAGES)
 
 
-def _fold_part(shared: SharedEnvironment) -> bool:
-    """Bring some of what is too much in ``recent`` to a large ``base``; no if nothing is. The state stays the same."""
+def _fold_part(shared: SharedEnvironment, most: int) -> int:
+    """Bring at most so many keys from ``recent`` to a large ``base``, going on where the part before ended.
+
+    The state stays the same. Gives how many: none if all have been, until ``recent`` has grown large again.
+    """
     with shared.env.begin(write=True) as txn:
-        reader = Reader(txn, shared)
-        excess = reader.recent_keys - reader.base_keys // _FOLD_AT
-        if excess <= 0 or not _is_large(txn, shared):
-            return False
+        reader, start = Reader(txn, shared), txn.get(_FOLDED, db=shared.meta)
+        if start is None and (reader.recent_keys * _FOLD_AT <= reader.base_keys or not _is_large(txn, shared)):
+            return 0
         with txn.cursor(shared.recent) as source, txn.cursor(shared.base) as sink:
-            start = txn.get(_FOLDED, b"\0", db=shared.meta)
-            if not source.set_range(start):
-                source.first()
-            start = source.key()
-            moved = list(islice(source.iternext(), min(excess, -(-reader.recent_keys // _PARTS))))
-            sink.putmulti(moved)
-            source.set_range(start)
-            for _ in moved:
+            begins = source.set_range(start or b"\0")
+            most = min(most, -(-reader.base_keys // (_FOLD_AT * _PARTS)))
+            part = list(islice(source.iternext(), most)) if begins else []
+            sink.putmulti(part)
+            source.set_range(start or b"\0")
+            for _ in part:
                 source.delete()
-        txn.put(_FOLDED, moved[-1][0], db=shared.meta)
-    return True
+            following = source.key()
+        if following:
+            txn.put(_FOLDED, following, db=shared.meta)
+        else:
+            txn.delete(_FOLDED, db=shared.meta)
+    return len(part)
 
 
 def _set_timers(
