@@ -226,3 +226,44 @@ def test_with_the_bytes_of_any_other_planner_it_is_at_least_as_even(workload):
         other, keel = compare(given_, name)
         assert keel.movement.state_bytes <= other.movement.state_bytes, name
         assert keel.after.imbalance <= other.after.imbalance + 1e-4 * average, name
+
+
+def drifting_windows(windows, keys=20_000):
+    """Loads whose hottest keys are others in every window."""
+    rng = np.random.default_rng(5)
+    names = np.arange(keys)
+    for window in range(windows):
+        ranks = np.floor(np.exp(rng.random(30_000) * np.log(keys))).astype(int)
+        counts = np.bincount((ranks + 3919 * window) % keys, minlength=keys)
+        yield LoadSnapshot.of_keys(names, counts, slots=1024, state_bytes=np.full(keys, 10))
+
+
+def test_keys_that_are_hot_no_more_give_up_their_places():
+    table, pins, skews = RoutingTable.even(8, slots=1024), [], []
+    for window in drifting_windows(30):
+        made = Keel(max_pins=200).plan(window, table)
+        table = made.table
+        pins.append(len(table.pin_hashes))
+        skews.append(made.after.skewness)
+    assert max(pins) <= 2 * 200
+    assert max(pins[15:]) <= 1.2 * max(pins[5:15]), "they do not go on growing"
+    assert max(skews) <= 1.02 + 1e-6
+
+
+@pytest.mark.parametrize(
+    ("budget", "least", "most"),
+    [
+        pytest.param(0, 300, 300, id="nothing to spend"),
+        pytest.param(300, 270, 299, id="enough for some"),
+        pytest.param(100_000, 50, 150, id="enough for all"),
+    ],
+)
+def test_places_are_given_up_within_the_budget_and_at_no_cost_of_balance(budget, least, most):
+    first, *_, last = drifting_windows(3)
+    pinned = first.key_hashes[np.argsort(-first.key_counts, kind="stable")[:300]]
+    table = RoutingTable.even(8, slots=1024)
+    table = table.with_pins(pinned, (table.route(pinned) + 1) % 8)
+    made = Keel(max_pins=100, budget_bytes=budget).plan(last, table)
+    assert made.movement.state_bytes <= budget
+    assert made.after.skewness <= made.before.skewness + 1e-9
+    assert least <= len(np.intersect1d(made.table.pin_hashes, pinned)) <= most

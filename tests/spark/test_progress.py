@@ -81,6 +81,22 @@ def test_names_and_numbers_are_those_of_the_metrics(ran):
     assert ours["evenkeel_moved_state_bytes_total"] > 0
 
 
+def test_the_history_keeps_loads_of_the_last_batches_only(spark, tmp_path, monkeypatch):
+    monkeypatch.setattr("evenkeel.spark.query._KEPT_LOADS", 2)
+    write_batches(tmp_path / "in", [zipf_words(100, 10, seed) for seed in range(4)])
+    source = spark.readStream.schema("word string, value long, position long").option("maxFilesPerTrigger", 1)
+    query = (
+        ek.stream(source.parquet(str(tmp_path / "in")), key="word")
+        .apply(Count(), channels=2)
+        .start("memory", checkpoint=str(tmp_path / "checkpoint"), trigger={"availableNow": True})
+    )
+    query.await_termination()
+    query.stop()
+    told = [[bool(report["loads"]) for report in batch["reports"][0]] for batch in query.history]
+    assert told == [[False, False], [False, False], [True, True], [True, True]]
+    assert [sum(report["rows"] for report in batch["reports"][0]) for batch in query.history] == [100] * 4
+
+
 def test_static_rows_have_our_numbers_alone(spark, tmp_path):
     rows = spark.createDataFrame(zipf_words(100, 10, 0))
     query = ek.stream(rows, key="word").apply(Count(), channels=2).start("memory", checkpoint=str(tmp_path))

@@ -35,7 +35,8 @@ class Keel(Planner):
         Resources to balance and how much they matter: ``"costs"``, ``"counts"``, ``"state_bytes"``. A resource with
         weight w may reach W/w times its average, W being the largest weight. Only ``"costs"`` by default.
     max_pins
-        The most keys, the costliest first, that may get a place of their own, besides those that have one.
+        The most keys, the costliest first, that may get a place of their own, besides those that have one. Where more
+        than so many have one, the coldest go back to their slots, if there is room and the budget pays for it.
     max_steps
         The most moves and exchanges of one descent; a plan is the best of a few.
     time_limit_ms
@@ -73,10 +74,10 @@ class Keel(Planner):
 
     def propose(self, problem: Problem) -> Proposal:
         """Search from the table in force."""
-        search = Search(problem, self.weights, self.max_pins)
+        search = Search(problem, self.weights, self.max_pins, self.budget_bytes)
         target = max(search.fair, 1e-300) * (1 + self.tolerance)
         forced = search.place_homeless(target)
-        budget = NO_LIMIT if self.budget_bytes is None else max(self.budget_bytes, forced)
+        budget = NO_LIMIT if self.budget_bytes is None else max(self.budget_bytes - search.sent_back_bytes, forced)
         limits = search.limits(target=target, budget=budget, steps=self.max_steps, time_limit_ms=self.time_limit_ms)
         search.run(limits)
         table = search.items.table_with(search.board.homes, problem.channels)
@@ -88,8 +89,10 @@ class Keel(Planner):
         said = []
         if forced:
             said.append(f"{forced:,} bytes were on channels that vanish.")
+        if search.sent_back:
+            said.append(f"{search.sent_back} keys that are hot no more go back to their slots.")
         if after <= limits.target + SLACK:
-            if moves + swaps == 0 and not forced:
+            if moves + swaps == 0 and not said:
                 return [f"The fullest channel is within {self.tolerance:.0%} of the average already."]
             said.append(f"{moves} moves and {swaps} exchanges bring the fullest channel within {self.tolerance:.0%}.")
             return said

@@ -101,7 +101,9 @@ class Limits:
 class Search:
     """A local search from the table in force; the steps are in :mod:`evenkeel.planning._kernels_keel`."""
 
-    def __init__(self, problem: Problem, weights: Mapping[str, float], max_pins: int) -> None:
+    def __init__(
+        self, problem: Problem, weights: Mapping[str, float], max_pins: int, budget_bytes: int | None = None
+    ) -> None:
         from evenkeel.planning import _kernels_keel
 
         self.kernels = _kernels_keel
@@ -118,7 +120,7 @@ class Search:
         self.board = Board(
             loads=np.column_stack([part.loads for part in parts]) * scale,
             state=self.items.state_bytes,
-            origins=self.items.homes,
+            origins=self.items.homes.copy(),
             offsets=np.concatenate([[0], np.cumsum(rows)]),
             backups=backups.channels[alive],
             homes=np.full(len(self.items), -1, np.int32),
@@ -130,6 +132,10 @@ class Search:
         self.spent, self.moves, self.swaps = 0, 0, 0
         self.hit_limit, self.too_dear = False, False
         self.clock = problem.clock
+        self.sent_back, self.sent_back_bytes = 0, 0
+        if len(problem.table.pin_hashes) > max_pins and problem.channels >= problem.table.channels:
+            surplus = len(problem.table.pin_hashes) - max_pins
+            self._send_back(surplus, NO_LIMIT if budget_bytes is None else budget_bytes)
         self._set_up(np.flatnonzero(self.board.origins < channels))
 
     def _set_up(self, items: NDArray[np.int64]) -> None:
@@ -145,6 +151,28 @@ class Search:
         board.prior[order[1:][same]] = order[:-1][same]
         starts = np.concatenate([np.ones(min(1, len(order)), bool), ~same])
         board.first[board.origins[order[starts]]] = order[starts]
+
+    def _send_back(self, most: int, budget: int) -> None:
+        """Have so many pinned keys, the coldest first, be where their slots are, as far as room and budget allow.
+
+        Otherwise keys that were hot once would keep their places for ever, and tables and reports would grow with every
+        change of what is hot. A key with backups stays: they are where it is.
+        """
+        board = self.board
+        with_slot = board.origins[self.items.slot_of]
+        loads = board.loads.max(axis=1, initial=0.0)
+        totals = board.totals.copy()
+        np.add.at(totals, board.origins, board.loads)
+        apart = np.flatnonzero((board.origins != with_slot) & (np.diff(board.offsets) == 0))
+        for item in apart[np.lexsort((board.state[apart], loads[apart]))][:most].tolist():
+            home, size = with_slot[item], int(board.state[item])
+            if self.sent_back_bytes + size > budget:
+                break
+            if loads[item] == 0 or (totals[home] + board.loads[item] <= self.fair).all():
+                totals[home] += board.loads[item]
+                totals[board.origins[item]] -= board.loads[item]
+                board.origins[item] = home
+                self.sent_back, self.sent_back_bytes = self.sent_back + 1, self.sent_back_bytes + size
 
     def mark(self) -> Mark:
         """Keep where the search stands."""

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["Query", "StageStatus"]
 
 _KEPT_COMMITS = 20
-_KEPT_HISTORY = 1000
+_KEPT_HISTORY, _KEPT_LOADS = 1000, 10
 _ATTEMPTS = 10  # of a batch during which channel after channel loses its state
 _LOOK_EVERY_SECONDS = 0.05
 # How Spark tells a batch that its own `stop` has ended from one that failed.
@@ -138,7 +138,10 @@ class Query:
 
     @property
     def history(self) -> list[dict[str, Any]]:
-        """The last batches of this run: their number, milliseconds, and the reports of every stage's channels."""
+        """The last batches of this run: their number, milliseconds, and the reports of every stage's channels.
+
+        Loads by slot and by key are kept of the last ten only: for many channels and keys they are a megabyte each.
+        """
         return list(self._history)
 
     @property
@@ -243,6 +246,8 @@ class Query:
             self._session.fit(rows.sparkSession, reports, slow=any(stage.stage.slow for stage in self._stages))
         took_ms = 1000 * (time.time() - started)
         self._history.append({"batch": batch, "ms": took_ms, "reports": [run.reports for run in runs]})
+        if len(self._history) > _KEPT_LOADS:
+            self._history[-_KEPT_LOADS - 1] = _without_loads(self._history[-_KEPT_LOADS - 1])
         if batch % _KEPT_COMMITS == _KEPT_COMMITS - 1:
             clean(self._checkpoint, keep=_KEPT_COMMITS)
             self._remove_old_tables()
@@ -331,6 +336,12 @@ class Query:
                 named |= {StoredFile(*stored).path for stored in facts["files"].values()}
         for path in set(self._checkpoint.files.list("tables")) - named:
             self._checkpoint.files.delete(path)
+
+
+def _without_loads(entry: dict[str, Any]) -> dict[str, Any]:
+    """Give an entry of the history without what takes most of its room."""
+    reports = [[{**report, "loads": {}} for report in channels] for channels in entry["reports"]]
+    return {**entry, "reports": reports}
 
 
 def _warm_up(stages: list[BalancedStage]) -> None:
