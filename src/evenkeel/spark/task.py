@@ -38,6 +38,7 @@ from evenkeel.state import (
     ManifestRef,
     Selection,
     StateStore,
+    exported,
     forget_others,
     second_hash,
     with_wakes,
@@ -234,9 +235,10 @@ class StageTask:
         delta = Delta()
         delta.drop(self.drops.get(channel, Selection()))
         import_started = time.perf_counter()
-        arrived = [*taken.states, *self._fetched(channel)]
-        moved_bytes = delta.import_(arrived)
+        fetched = list(self._fetched(channel))
+        moved_bytes = delta.import_(taken.states) + sum(delta.take_over(*rows) for rows in fetched)
         if self.merges_arrivals and moved_bytes:
+            arrived = [*taken.states, *(exported(*rows) for rows in fetched)]
             parts, keys = pa.Table.from_batches(arrived), len(self.key_names)
             merge_arrivals(self.operator, keys, codec, parts, view, delta)  # type: ignore[arg-type]
         import_ms = 1000 * (time.perf_counter() - import_started)
@@ -287,12 +289,12 @@ class StageTask:
         last = [*(pa.nulls(1, kind) for kind in outputs.schema.types), pa.array([json.dumps(ref.to_json())])]
         yield pa.RecordBatch.from_arrays(last, schema=outputs.schema.append(told))
 
-    def _fetched(self, channel: int) -> Iterator[pa.RecordBatch]:
+    def _fetched(self, channel: int) -> Iterator[tuple[NDArray[np.bytes_], pa.BinaryArray]]:
         """Read what comes from other channels of this host: it is in their working copies, and they do not change."""
         for source, selection in self.fetches.get(channel, {}).items():
             if source in self.versions:
                 with self._open(source) as view:
-                    yield from view.export(selection)
+                    yield from view.rows(selection)
 
     def _by_role(self, rows: pa.Table, channel: int) -> tuple[Groups, Groups | None]:
         """Group the tuples of keys that are active here, and those of keys of which this is a backup, if any can be."""

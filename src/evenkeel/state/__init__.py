@@ -17,7 +17,7 @@ from evenkeel.state.retention import Cleaned, clean
 from evenkeel.state.selection import Selection
 from evenkeel.state.store import DeltaFile, StateStore
 from evenkeel.state.totals import SlotTotals
-from evenkeel.state.view import EXPORTED, Opening, StateView
+from evenkeel.state.view import EXPORTED, Opening, StateView, exported
 from evenkeel.state.wakes import wakes_of, with_wakes, without_wakes
 
 __all__ = [
@@ -41,6 +41,7 @@ __all__ = [
     "StateView",
     "StoredFile",
     "clean",
+    "exported",
     "forget",
     "forget_others",
     "held_copies",

@@ -171,23 +171,27 @@ def find(  # noqa: PLR0911 - what is damaged is told at once
 @compiled
 def walk(  # noqa: PLR0911 - what is damaged is told at once
     file: Pairs,
+    data: Bytes,
     pairs: int,
     root: int,
     lows: Pairs,
     highs: Pairs,
+    passed_over: Pairs,
     state: Ints,
-    most_bytes: int,
-    names: Ints,
-    starts: Ints,
-    lengths: Ints,
+    keys: Pairs,
+    ends: NDArray[np.int32],
+    values: Bytes,
 ) -> int:
-    """Walk along ranges of keys, from each low to its high; sets where keys and values begin, and lengths.
+    """Copy what lies in ranges of keys, from each low to its high, one behind another: keys and values in one go.
 
-    ``state`` is the range to go on with, and where its last key begins, or -1. It ends where there is no more room, or
-    values have this many bytes, or all ranges are done. Gives how many there are, or BROKEN.
+    What is passed over are keys that ascend, as the ranges do. ``ends`` has where each value begins, and where the last
+    ends. ``state`` is the range to go on with, where its last key begins, or -1, the key to pass over next, and how
+    much room the next value needs. It ends where there is no more room, or all ranges are done. Gives how many there
+    are, or BROKEN.
     """
     pages, places = np.empty(_DEEPEST, np.int64), np.empty(_DEEPEST, np.int64)
-    count, size = 0, 0
+    count, size, passing, others = 0, 0, state[2], len(passed_over) // _KEY
+    ends[0] = 0
     while state[0] < len(lows) // _KEY:
         top = state[0] * _KEY
         if state[1] < 0:
@@ -215,14 +219,27 @@ def walk(  # noqa: PLR0911 - what is damaged is told at once
                 node = node_at(file, leaf, pairs, place)
                 if node < 0:
                     return BROKEN
-                start, length = value_of(file, leaf, pairs, node)
-                if length < 0:
-                    return BROKEN
-                if count == len(names) or (count and size + length > most_bytes):
-                    return count
-                names[count], starts[count], lengths[count] = node + _NODE_HEADER, start, length
+                order = 1
+                while passing < others:
+                    order = compare(passed_over, passing * _KEY, file, node + _NODE_HEADER)
+                    if order >= 0:
+                        break
+                    passing += 1
+                if order != 0:
+                    start, length = value_of(file, leaf, pairs, node)
+                    if length < 0:
+                        return BROKEN
+                    if count + 1 == len(ends) or size + length > len(values):
+                        state[2], state[3] = passing, length
+                        return count
+                    for step in range(_KEY):
+                        keys[count * _KEY + step] = file[node + _NODE_HEADER + step]
+                    for step in range(length):
+                        values[size + step] = data[start + step]
+                    count, size = count + 1, size + length
+                    ends[count] = size
                 state[1] = node + _NODE_HEADER
-                count, size, place = count + 1, size + length, place + 1
+                place += 1
             if more:
                 place = 0
                 more = next_leaf(file, pairs, pages, places, levels)
@@ -248,33 +265,9 @@ def next_leaf(file: Pairs, pairs: int, pages: Ints, places: Ints, levels: int) -
 
 
 @compiled
-def among(some: Pairs, keys: Pairs) -> NDArray[np.bool_]:
-    """Say which keys are among some others; both lie one behind another, and ascend."""
-    found = np.zeros(len(keys) // _KEY, np.bool_)
-    other, others = 0, len(some) // _KEY
-    for place in range(len(found)):
-        order = -1
-        while other < others:
-            order = compare(some, other * _KEY, keys, place * _KEY)
-            if order >= 0:
-                break
-            other += 1
-        found[place] = other < others and order == 0
-    return found
-
-
-@compiled
 def gather(file: Bytes, starts: Ints, lengths: Ints, ends: NDArray[np.int32], out: Bytes) -> None:
     """Copy values one behind another; ``ends`` has where each begins, and where the last ends."""
     for place in range(len(lengths)):
         start, to = starts[place], ends[place]
         for step in range(lengths[place]):
             out[to + step] = file[start + step]
-
-
-@compiled
-def gather_keys(file: Pairs, names: Ints, out: Pairs) -> None:
-    """Copy keys one behind another."""
-    for place in range(len(names)):
-        for step in range(_KEY):
-            out[place * _KEY + step] = file[names[place] + step]

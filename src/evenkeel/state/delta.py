@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ABSENT", "UNKNOWN", "Delta", "Pending", "state_bytes"]
 
+_IDENTITY = ("slot", "hash", "hash2")
 UNKNOWN, ABSENT = -1, 0
 """What is known of a key's bytes before the batch, if not their number."""
 
@@ -43,6 +44,40 @@ class Pending:
     previous_bytes: NDArray[np.int64]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Writes:
+    """Writes of keys: in which row their values lie, and what is known of the bytes before.
+
+    If they are settled, then in ascending order of keys, and each key once.
+    """
+
+    keys: NDArray[np.bytes_]
+    rows: NDArray[np.int64]
+    previous_bytes: NDArray[np.int64]
+    settled: bool = False
+
+
+def _last_of_each(writes: list[_Writes]) -> _Writes:
+    """Put writes in order, of each key the last one: with what the first one knew of the bytes before.
+
+    A later write of the same key may have seen the earlier one.
+    """
+    if not writes:
+        return _Writes(pack([], [], []), np.empty(0, np.int64), np.empty(0, np.int64), settled=True)
+    keys, rows, previous = (
+        np.concatenate(parts)
+        for parts in zip(*((some.keys, some.rows, some.previous_bytes) for some in writes), strict=True)
+    )
+    order = ascending(keys)
+    if order is not None:
+        keys, rows, previous = keys[order], rows[order], previous[order]
+    again = keys[1:] == keys[:-1]
+    if again.any():
+        first, last = np.concatenate([[True], ~again]), np.concatenate([~again, [True]])
+        keys, rows, previous = keys[last], rows[last], previous[first]
+    return _Writes(keys, rows, previous, settled=True)
+
+
 class Delta:
     """Collects the changes of one batch: first what is dropped, then what is written; the last write of a key wins.
 
@@ -50,8 +85,8 @@ class Delta:
 
     Notes
     -----
-    Appending is O(1) per call besides the packing of keys; each write is sorted once, when first somebody looks,
-    O(n log n) over the keys touched.
+    Appending is O(1) per call besides the packing of keys. Keys are put in order when first somebody looks, O(n log n)
+    over the keys touched; values are copied once, when all are asked for.
 
     Examples
     --------
@@ -66,11 +101,11 @@ class Delta:
         self.dropped: Selection = NOTHING
         self.woken_until: int | None = None
         """If values begin with times (see :mod:`~evenkeel.state.wakes`): up to when keys have been called now."""
-        self._keys: list[NDArray[np.bytes_]] = []
+        self._writes: list[_Writes] = []
         self._values: list[Any] = []
-        self._previous: list[NDArray[np.int64]] = []
-        self._pending = Pending(pack([], [], []), pa.array([], pa.large_binary()), np.empty(0, np.int64))
-        """What was sorted already; later writes go over it."""
+        """The values of all writes, those that other writes of their keys have replaced, too."""
+        self._pending: Pending | None = None
+        """All writes, if nothing was written since somebody asked for them."""
 
     def put(
         self,
@@ -99,64 +134,66 @@ class Delta:
             raise InvalidArgumentError(
                 f"Keys, values and previous values must have one length; got {len(keys)}, {len(values)}, {len(before)}."
             )
-        self._keys.append(keys)
-        self._values.append(values)
-        self._previous.append(before)
+        self._add(keys, values, before)
+
+    def _add(self, keys: NDArray[np.bytes_], values: Any, previous: NDArray[np.int64]) -> None:
+        if len(keys):
+            start = sum(map(len, self._values))
+            self._writes.append(_Writes(keys, np.arange(start, start + len(keys)), previous))
+            self._values.append(values)
+            self._pending = None
 
     def import_(self, batches: Iterable[pa.RecordBatch]) -> int:
         """Put the rows that another channel exported (slot, hash, hash2, value); give their state bytes."""
-        moved = 0
-        for batch in batches:
-            slots, hashes, hashes2 = (batch.column(name).to_numpy() for name in ("slot", "hash", "hash2"))
-            self.put(slots, hashes, hashes2, batch.column("value"))
-            moved += KEY_BYTES * batch.num_rows + int(pc.sum(pc.binary_length(batch.column("value"))).as_py() or 0)
-        return moved
+        return sum(
+            self.take_over(pack(*(batch.column(name).to_numpy() for name in _IDENTITY)), batch.column("value"))
+            for batch in batches
+        )
+
+    def take_over(self, keys: NDArray[np.bytes_], values: Any) -> int:
+        """Put packed keys and values as another channel has them; give their state bytes."""
+        values = _as_large_binary(values)
+        self._add(keys, values, np.full(len(keys), UNKNOWN, np.int64))
+        return KEY_BYTES * len(keys) + int(pc.sum(pc.binary_length(values)).as_py() or 0)
 
     def drop(self, selection: Selection) -> None:
         """Drop what moved away. It concerns the version that was opened: what this delta writes stays."""
         self.dropped |= selection
 
     def __bool__(self) -> bool:
-        return bool(self.dropped) or bool(len(self._pending.keys)) or any(len(keys) for keys in self._keys)
+        return bool(self.dropped) or bool(self._writes)
+
+    def written(self, packed: NDArray[np.bytes_]) -> tuple[NDArray[np.bool_], Any]:
+        """Say which keys are written, and give the values of those. O(keys · log keys written)."""
+        writes = self._settled()
+        places = locate(writes.keys, packed)
+        found = places >= 0
+        return found, self._joined().take(writes.rows[places[found]])
 
     def pending(self) -> Pending:
         """Give the writes, sorted, each key once."""
-        if self._keys:
-            latest = _sorted(self._keys, self._values, self._previous)
-            self._keys, self._values, self._previous = [], [], []
-            self._pending = _then(self._pending, latest) if len(self._pending.keys) else latest
+        if self._pending is None:
+            writes, values = self._settled(), self._joined()
+            if not np.array_equal(writes.rows, np.arange(len(values))):
+                values = _one(values.take(writes.rows))
+            self._pending = Pending(writes.keys, values, writes.previous_bytes)
+            self._values = [values]
+            self._writes = [replace(writes, rows=np.arange(len(values)))] if len(values) else []
         return self._pending
 
+    def _settled(self) -> _Writes:
+        """The last write of each key, in order."""
+        if len(self._writes) != 1 or not self._writes[0].settled:
+            found = _last_of_each(self._writes)
+            self._writes = [found] if len(found.keys) else []
+            return found
+        return self._writes[0]
 
-def _sorted(keys: list[NDArray[np.bytes_]], values: list[Any], previous: list[NDArray[np.int64]]) -> Pending:
-    packed, before = np.concatenate(keys), np.concatenate(previous)
-    joined = pa.chunked_array(values, pa.large_binary()).combine_chunks()
-    order = ascending(packed)
-    if order is not None:
-        packed, before, joined = packed[order], before[order], joined.take(order)
-    again = packed[1:] == packed[:-1]
-    if not again.any():
-        return Pending(packed, _one(joined), before)
-    first, last = np.concatenate([[True], ~again]), np.concatenate([~again, [True]])
-    # A later put of the same key may have seen the earlier one; only the first saw what was there before.
-    return Pending(packed[last], _one(joined.filter(pa.array(last))), before[first])
-
-
-def _then(earlier: Pending, later: Pending) -> Pending:
-    """Put later writes over earlier ones. What was sorted stays so, and a key that is in both costs no comparison."""
-    places = locate(earlier.keys, later.keys)
-    again = places >= 0
-    previous = later.previous_bytes.copy()
-    previous[again] = earlier.previous_bytes[places[again]]  # the later put may have seen the earlier one
-    left = np.ones(len(earlier.keys), np.bool_)
-    left[places[again]] = False
-    keys = np.concatenate([earlier.keys[left], later.keys])
-    previous = np.concatenate([earlier.previous_bytes[left], previous])
-    rows = np.concatenate([np.flatnonzero(left), len(left) + np.arange(len(later.keys))])
-    order = ascending(keys)
-    if order is not None:
-        keys, previous, rows = keys[order], previous[order], rows[order]
-    return Pending(keys, pa.concat_arrays([earlier.values, later.values]).take(rows), previous)
+    def _joined(self) -> Any:
+        """All values as one array."""
+        if len(self._values) != 1:
+            self._values = [pa.concat_arrays([pa.array([], pa.large_binary()), *self._values])]
+        return self._values[0]
 
 
 def _one(array: Any) -> Any:

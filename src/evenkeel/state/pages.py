@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from evenkeel.errors import CorruptDataError, InvalidArgumentError
-from evenkeel.state.identity import KEY_BYTES
+from evenkeel.state.identity import KEY_BYTES, pairs_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 __all__ = ["MOST_BYTES", "Pages", "load_loops", "too_many"]
 
-_MOST_ROWS, MOST_BYTES = 65_536, 32 << 20
-"""Of what is given at once."""
+_MOST_ROWS, _FIRST_BYTES, MOST_BYTES = 65_536, 4 << 20, 32 << 20
+"""Of what is given at once: the bytes of the first values, and of all that come later."""
 _MAGIC, _VERSION = 0xBEEFC0DE, 1
 _TREE = np.dtype(
     [
@@ -111,45 +111,43 @@ class Pages:
 
         The ranges ascend, and have no key in common: so what they have in one tree and in the other ascends as well.
         """
-        from evenkeel.state._kernels_pages import among
-
-        newer: list[NDArray[np.bytes_]] = []
-        for packed, starts, lengths in self._walk(self.recent, lows, highs):
+        newer = [np.empty(0, lows.dtype)]
+        for packed, values in self._walk(self.recent, lows, highs, newer[0]):
             newer.append(packed)
-            yield packed, self._gathered(starts, lengths)
-        overlaid = np.concatenate(newer) if newer else None
-        for packed, starts, lengths in self._walk(self.base, lows, highs):
-            if overlaid is None:
-                yield packed, self._gathered(starts, lengths)
-            else:
-                kept = ~among(_pairs(overlaid), _pairs(packed))
-                yield packed[kept], self._gathered(starts[kept], lengths[kept])
+            yield packed, values
+        yield from self._walk(self.base, lows, highs, np.concatenate(newer))
 
     def _find(self, root: int, packed: NDArray[np.bytes_]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         from evenkeel.state._kernels_pages import BROKEN, find
 
         starts, lengths = np.zeros(len(packed), np.int64), np.full(len(packed), -1, np.int64)
-        if root >= 0 and find(self._pairs, self.page_bytes // 2, root, _pairs(packed), starts, lengths) == BROKEN:
+        if root >= 0 and find(self._pairs, self.page_bytes // 2, root, pairs_of(packed), starts, lengths) == BROKEN:
             raise self._damaged()
         return starts, lengths
 
-    def _walk(self, root: int, lows: NDArray[np.bytes_], highs: NDArray[np.bytes_]) -> Iterator[tuple[Any, Any, Any]]:
-        from evenkeel.state._kernels_pages import BROKEN, gather_keys, walk
+    def _walk(
+        self, root: int, lows: NDArray[np.bytes_], highs: NDArray[np.bytes_], passed_over: NDArray[np.bytes_]
+    ) -> Iterator[tuple[NDArray[np.bytes_], pa.BinaryArray]]:
+        from evenkeel.state._kernels_pages import BROKEN, walk
 
         if root < 0:
             return
-        state, given = np.array([0, -1]), 0
+        tree = (self._pairs, self.data, self.page_bytes // 2, root)
+        asked = (pairs_of(lows), pairs_of(highs), pairs_of(passed_over))
+        state, given, room = np.array([0, -1, 0, 0]), 0, _FIRST_BYTES
         while state[0] < len(lows):
-            names, starts, lengths = np.empty((3, _MOST_ROWS), np.int64)
-            ends = (_pairs(lows), _pairs(highs), state, MOST_BYTES)
-            count = walk(self._pairs, self.page_bytes // 2, root, *ends, names, starts, lengths)
+            keys, ends = np.empty(_MOST_ROWS, f"S{KEY_BYTES}"), np.empty(_MOST_ROWS + 1, np.int32)
+            values = pa.allocate_buffer(max(room, int(state[3])))
+            state[3] = 0
+            count = walk(*tree, *asked, state, pairs_of(keys), ends, np.frombuffer(values, np.uint8))
             given += max(0, count)
             if count == BROKEN or given * KEY_BYTES > len(self.data):  # more keys than fit: pages that go in a circle
                 raise self._damaged()
+            if count < _MOST_ROWS:
+                room = min(2 * room, MOST_BYTES)
             if count:
-                packed = np.empty(count, f"S{KEY_BYTES}")
-                gather_keys(self._pairs, names[:count], _pairs(packed))
-                yield packed, starts[:count], lengths[:count]
+                found = [None, pa.py_buffer(ends), values.slice(0, int(ends[count]))]
+                yield keys[:count], pa.BinaryArray.from_buffers(pa.binary(), count, found)
 
     def _damaged(self) -> CorruptDataError:
         return CorruptDataError(
@@ -190,10 +188,6 @@ def load_loops() -> None:
 def too_many(keys: int) -> InvalidArgumentError:
     """What is said where an array of Arrow's cannot hold all."""
     return InvalidArgumentError(f"The states of these {keys} keys take more than 2 GiB. Ask for fewer keys at a time.")
-
-
-def _pairs(packed: NDArray[np.bytes_]) -> NDArray[np.uint16]:
-    return np.ascontiguousarray(packed).view("<u2")
 
 
 def _named_trees(data: NDArray[np.uint8], page_bytes: int, number: int) -> dict[bytes, Any]:

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from evenkeel.state.delta import ABSENT, UNKNOWN, state_bytes
-from evenkeel.state.identity import KEY_BYTES, ascending, locate, pack, unpack
+from evenkeel.state.identity import KEY_BYTES, ascending, pack, unpack
 from evenkeel.state.reader import Reader
 from evenkeel.state.selection import EVERYTHING
 from evenkeel.state.totals import SlotTotals
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from evenkeel.state.manifest import ManifestRef
     from evenkeel.state.selection import Selection
 
-__all__ = ["EXPORTED", "Opening", "StateView"]
+__all__ = ["EXPORTED", "Opening", "StateView", "exported"]
 
 EXPORTED = pa.schema(
     [
@@ -126,11 +126,9 @@ class StateView:
 
     def _over(self, packed: NDArray[np.bytes_], delta: Delta) -> pa.BinaryArray:
         """Look ascending keys up in a delta, and only those that it says nothing of in the working copy."""
-        pending = delta.pending()
-        places = locate(pending.keys, packed)
-        written = places >= 0
+        written, values = delta.written(packed)
         left = np.flatnonzero(~written & ~delta.dropped.covers(packed))
-        found = [pending.values.take(places[written]).cast(pa.binary()), self._reader.lookup(packed[left])]
+        found = [values.cast(pa.binary()), self._reader.lookup(packed[left])]
         rows = np.full(len(packed), -1)
         rows[written], rows[left] = np.arange(len(found[0])), len(found[0]) + np.arange(len(left))
         return pa.concat_arrays(found).take(pa.array(rows, mask=rows < 0))
@@ -160,15 +158,16 @@ class StateView:
 
     def export(self, selection: Selection) -> Iterator[pa.RecordBatch]:
         """Give the selected keys and states, in no order, in batches of at most 65,536 rows. O(keys selected)."""
-        return self._batches(*selection.ranges())
+        return (exported(*rows) for rows in self.rows(selection))
+
+    def rows(self, selection: Selection) -> Iterator[tuple[NDArray[np.bytes_], pa.BinaryArray]]:
+        """Give what :meth:`export` gives, as packed keys and states: for another channel of this host."""
+        return self._reader.ranges(*selection.ranges())
 
     def scan(self) -> Iterator[pa.RecordBatch]:
         """Give all keys and states, as :meth:`export` does."""
-        return self._batches(*(np.array([end], f"S{KEY_BYTES}") for end in EVERYTHING))
-
-    def _batches(self, lows: NDArray[np.bytes_], highs: NDArray[np.bytes_]) -> Iterator[pa.RecordBatch]:
-        for packed, values in self._reader.ranges(lows, highs):
-            yield pa.RecordBatch.from_arrays([*unpack(packed), values], schema=EXPORTED)
+        ends = (np.array([end], f"S{KEY_BYTES}") for end in EVERYTHING)
+        return (exported(*rows) for rows in self._reader.ranges(*ends))
 
     def totals(self) -> SlotTotals:
         """Give keys and state bytes per slot; kept by addition, so this costs O(slots held)."""
@@ -198,9 +197,14 @@ class StateView:
 
     def _count(self, selection: Selection, sign: int) -> SlotTotals:
         total = SlotTotals.empty()
-        for packed, values in self._reader.ranges(*selection.ranges()):
+        for packed, values in self.rows(selection):
             total += SlotTotals.of(unpack(packed)[0], np.full(len(packed), sign), sign * state_bytes(values))
         return total
+
+
+def exported(packed: NDArray[np.bytes_], values: pa.BinaryArray) -> pa.RecordBatch:
+    """Give packed keys and their states as rows for other hosts."""
+    return pa.RecordBatch.from_arrays([*unpack(packed), values], schema=EXPORTED)
 
 
 def _offsets(values: Any) -> NDArray[np.int64]:
