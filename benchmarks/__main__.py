@@ -85,7 +85,7 @@ def _processor() -> str:
     return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), platform.machine())
 
 
-COLUMNS = ["what", "value", "unit", "target", "met", "ratio", "peer", "spread"]
+COLUMNS = ["what", "value", "unit", "target", "met", "ratio", "peer", "repeats", "spread"]
 
 
 def _cells(row: dict[str, object]) -> list[str]:
@@ -104,7 +104,7 @@ def _cells(row: dict[str, object]) -> list[str]:
 def _table(name: str, rows: list[dict[str, object]]) -> Table:
     table = Table(title=name)
     for column in COLUMNS:
-        table.add_column(column, justify="right" if column in {"value", "ratio", "spread"} else "left")
+        table.add_column(column, justify="right" if column in {"value", "ratio", "repeats", "spread"} else "left")
     for row in rows:
         table.add_row(*_cells(row))
     return table

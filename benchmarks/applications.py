@@ -13,7 +13,7 @@ from statistics import median
 import numpy as np
 import pyarrow as pa
 
-from benchmarks.measure import each_alone, report
+from benchmarks.measure import each_alone, repeated, report
 from benchmarks.spark_peers import Workplace, carried, run_native, run_ours, session, trigger_ms
 from evenkeel.operators import (
     Aggregate,
@@ -85,7 +85,7 @@ def compare(
                     "met": ratio >= limit,
                     "ratio": ratio,
                     "peer": f"native twin: {rows / median(theirs) / 1000:.3g} M rows/s",
-                    "spread": (max(ours) - min(ours)) / median(ours),
+                    **repeated(ours),
                 }
             )
     place.remove()
@@ -303,7 +303,7 @@ def _beside_state(name: str, operator, kind: str, rows: int, keys: int, often: i
         "peer": f"transformWithStateInPandas: {1000 * rows / peer:.0f} rows/s; "
         f"rows carried to Python, no more: {peer / bare:.0f}×; "
         f"rounds: {', '.join(f'{peer / took:.0f}×' for took in rounds)}",
-        "spread": (max(ours) - min(ours)) / median(ours),
+        **repeated(ours),
     }
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from benchmarks.measure import alone, each_alone, report
+from benchmarks.measure import alone, each_alone, repeated, report
 from benchmarks.spark_peers import (
     Workplace,
     apply_with_state,
@@ -30,9 +30,9 @@ from benchmarks.spark_peers import (
 from evenkeel.operators import Aggregate, Count, Sum
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
-CASES = ["aggregate", "per_row", "growth", "migration", "latency"]
+CASES = ["aggregate", "per_row", "per_key", "growth", "migration", "latency"]
 PEERS = {
     "transformWithStateInPandas": transform_with_state,
     "transformWithState": transform_rows_with_state,
@@ -40,16 +40,14 @@ PEERS = {
 }
 ROUNDS_BEFORE = 36
 """Of 25 batches each: for some 800 batches, Java's compilers take a part of the cores, ever less of it."""
+PER_BATCH = 500_000
+"""Rows of a batch beside the ways that allow any logic."""
 COUNT_AND_SUM = Aggregate(n=Count(), total=Sum("value"))
 
 
 def run(quick: bool) -> list[dict]:
     """Run all cases, one after the other."""
     return each_alone("engine", CASES, quick, first=["aggregate", "per_row", "latency"])
-
-
-def _spread(values: list[float]) -> float:
-    return (max(values) - min(values)) / median(values)
 
 
 def aggregate(quick: bool) -> list[dict]:
@@ -101,14 +99,35 @@ def _aggregate(spark, skew: float, before: int, rounds: int, batches: int) -> li
                 "met": median(counted) >= 1.0,
                 "ratio": median(counted),
                 "peer": "Spark's streaming aggregate, RocksDB" + early * (before > 1),
-                "spread": _spread(counted),
+                **repeated(counted),
             }
         )
     return rows
 
 
 def per_row(quick: bool) -> list[dict]:
-    """The same against the ways that allow any logic: a small batch to warm up, then batches that count.
+    """The same against the ways that allow any logic, eight rows a key in the mean."""
+    rng = np.random.default_rng(1)
+
+    def rows(count: int) -> pa.Table:
+        return zipf_rows(count, 100_000, 1.0, rng)
+
+    return _beside_any_logic("count and sum", rows, ROUNDS_BEFORE, quick)
+
+
+def per_key(quick: bool) -> list[dict]:
+    """Each row is of another key, so that all is work for state: there is little to combine, and as much to look up."""
+    rng = np.random.default_rng(1)
+
+    def rows(count: int) -> pa.Table:
+        words = pa.array(rng.permutation(PER_BATCH)[:count]).cast(pa.string())
+        return pa.table({"word": words, "value": rng.integers(0, 100, count)})
+
+    return _beside_any_logic(f"count and sum of {PER_BATCH:,} keys, a row of each", rows, ROUNDS_BEFORE // 3, quick)
+
+
+def _beside_any_logic(what: str, rows_of: Callable[[int], pa.Table], rounds: int, quick: bool) -> list[dict]:
+    """Time batches beside those ways: a small one to warm up, then those that count.
 
     They get two of those, which takes them minutes, of which the second counts, where most keys are known already, as
     in a query that runs on. Ours gets both and 22 more, of which the last twelve count, in a round before and a round
@@ -119,19 +138,16 @@ def per_row(quick: bool) -> list[dict]:
     merge, of Spark's native aggregate, which allows no logic at all, and of Python workers that get the rows and do
     nothing: what Spark can do with them at best. And of its `groupBy` of the same rows without stream or state.
     """
-    place, theirs_place, rng = Workplace(), Workplace(), np.random.default_rng(1)
-    rows = 20_000 if quick else 500_000
-    tables = [
-        zipf_rows(5_000, 100_000, 1.0, rng),
-        *(zipf_rows(rows, 100_000, 1.0, rng) for _ in range(6 if quick else 24)),
-    ]
+    place, theirs_place = Workplace(), Workplace()
+    rows = 20_000 if quick else PER_BATCH
+    tables = [rows_of(5_000), *(rows_of(rows) for _ in range(6 if quick else 24))]
     for table in tables:
         place.add(table)
     for table in tables[:3]:
         theirs_place.add(table)
     theirs, ours = {}, {}
     with session(2, 2) as spark:
-        before = [median(_round(spark, place, ["ours"])["ours"]) for _ in range(0 if quick else ROUNDS_BEFORE)]
+        before = [median(_round(spark, place, ["ours"])["ours"]) for _ in range(0 if quick else rounds)]
         for name in list(PEERS)[: 1 if quick else None]:
             early = _round(spark, place, ["ours"])["ours"]
             theirs[name] = alone("engine", "twin", f"{name}:{theirs_place.path}")[0]["ms"]
@@ -141,7 +157,7 @@ def per_row(quick: bool) -> list[dict]:
     theirs_place.remove()
     return [
         {
-            "what": f"count and sum beside {name}",
+            "what": f"{what}, beside {name}",
             "value": rows / median(ours[name]) / 1000,
             "unit": "M rows/s",
             "target": "≥ 100×",
@@ -150,7 +166,7 @@ def per_row(quick: bool) -> list[dict]:
             "peer": f"{name}: {1000 * rows / ms:.0f} rows/s; "
             + "; ".join(f"{what} {ms / other:.0f}×" for what, other in others.items())
             + (f"; rounds before: {', '.join(f'{ms / one:.0f}×' for one in before)}" if before else ""),
-            "spread": _spread(ours[name]),
+            **repeated(ours[name]),
         }
         for name, ms in theirs.items()
     ]
@@ -226,7 +242,7 @@ def growth(quick: bool) -> list[dict]:
             "met": ratio <= 1.5,
             "ratio": ratio,
             "peer": "the same with 100,000 held",
-            "spread": _spread(times[most]),
+            **repeated(times[most]),
         }
     ]
 
@@ -298,7 +314,7 @@ def migration(quick: bool) -> list[dict]:
             "met": ratio <= 2,
             "ratio": ratio,
             "peer": "a quiet batch",
-            "spread": _spread(moving),
+            **repeated(moving),
         },
         {
             "what": "bytes that moved, as reported by the channels",
@@ -337,7 +353,7 @@ def latency(quick: bool) -> list[dict]:
             "met": bool(np.percentile(ours, share) <= 1.1 * np.percentile(theirs, share)),
             "ratio": float(np.percentile(ours, share) / np.percentile(theirs, share)),
             "peer": f"Spark's own stateful query: {np.percentile(theirs, share):.0f} ms",
-            "spread": _spread(ours),
+            **repeated(ours),
         }
         for share in (50, 99)
     ]

@@ -18,7 +18,7 @@ import pyarrow as pa
 from pyarrow import fs
 
 from benchmarks.engine import COUNT_AND_SUM, Shift
-from benchmarks.measure import alone, each_alone, report
+from benchmarks.measure import alone, each_alone, repeated, report
 from benchmarks.spark_peers import Workplace, discard, run_native, run_ours, session, trigger_ms
 from benchmarks.state import Channel
 from evenkeel.hashing import hash_keys
@@ -32,10 +32,6 @@ NEAR_LINEAR = 1.1  # the exponent, at most
 def run(quick: bool) -> list[dict]:
     """Run all cases, one after the other."""
     return each_alone("footprint", CASES, quick, first=["disk", "memory", "keys", "imports"])
-
-
-def _spread(values: list[float]) -> float:
-    return (max(values) - min(values)) / median(values)
 
 
 def _bytes(*folders: str | Path) -> int:
@@ -206,7 +202,7 @@ def _growth(what: str, times: dict[int, list[float]], *, flat: bool = False) -> 
             "what": f"small batch, {size:,} {what}",
             "value": median(times[size]),
             "unit": "ms",
-            "spread": _spread(times[size]),
+            **repeated(times[size]),
         }
         for size in sizes
     ]
@@ -314,13 +310,13 @@ def imports(quick: bool) -> list[dict]:
             "unit": "s",
             "target": "≤ 0.3",
             "met": quickly <= 0.3,
-            "spread": _spread(took[IMPORT]),
+            **repeated(took[IMPORT]),
         },
         {
             "what": "import and route a first key",
             "value": median(took[FIRST_ROUTE]),
             "unit": "s",
-            "spread": _spread(took[FIRST_ROUTE]),
+            **repeated(took[FIRST_ROUTE]),
         },
     ]
 
@@ -339,7 +335,7 @@ def starts(quick: bool) -> list[dict]:
             "unit": "s",
             "ratio": median(ratios),
             "peer": f"Spark's own query, with the same imports: {median(theirs):.1f} s",
-            "spread": _spread(ratios),
+            **repeated(ratios),
         }
     ]
 

@@ -36,7 +36,7 @@ def run(quick: bool) -> list[dict[str, object]]:
             "met": rows / timing.median / 1e6 >= targets[what] if what in targets else None,
             "ratio": timing.median / peer.median,
             "peer": "time of a plain copy of the int64 array",
-            "spread": timing.spread,
+            **timing.repeated,
         }
         for what, timing in timings.items()
     ]

@@ -27,9 +27,14 @@ class Timing:
         return median(self.seconds)
 
     @property
-    def spread(self) -> float:
-        """(slowest − fastest) / median."""
-        return (max(self.seconds) - min(self.seconds)) / self.median
+    def repeated(self) -> dict[str, float]:
+        """How often it was timed, and the spread of that."""
+        return repeated(self.seconds)
+
+
+def repeated(values: Sequence[float]) -> dict[str, float]:
+    """Say of what was measured several times how often that was, and (largest − smallest) / median."""
+    return {"repeats": len(values), "spread": (max(values) - min(values)) / median(values)}
 
 
 def time_together(repeats: int, **contenders: Callable[[], object]) -> dict[str, Timing]:

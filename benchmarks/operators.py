@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 
 import evenkeel.operators
 from benchmarks.applications import RULE, events
+from benchmarks.measure import repeated
 from evenkeel.hashing import hash_keys
 from evenkeel.operators import (
     NO_WATERMARK,
@@ -198,7 +199,7 @@ def measure(name: str, rows: int, batches: int = BATCHES) -> dict:
         "what": name,
         "value": rows / median(took) / 1e6,
         "unit": "M rows/s of one core",
-        "spread": (max(took) - min(took)) / median(took),
+        **repeated(took),
     }
 
 

@@ -21,6 +21,7 @@ import numpy as np
 import pyarrow.parquet as pq
 from pyarrow import csv
 
+from benchmarks.measure import repeated
 from benchmarks.spark_peers import Workplace, run_ours, session, trigger_ms, zipf_rows
 from evenkeel.operators import Aggregate, Count, Sum
 
@@ -212,7 +213,7 @@ def _row(peer: Peer, mine: list[dict[str, float]], theirs: list[float], failed: 
         **row,
         "ratio": median(ratios),
         "peer": f"{peer.name}: {median(theirs):,.0f} rows/s",
-        "spread": (max(ratios) - min(ratios)) / median(ratios),
+        **repeated(ratios),
     }
 
 

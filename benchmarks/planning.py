@@ -29,7 +29,7 @@ def run(quick: bool) -> list[dict[str, object]]:
             "unit": "ms",
             "target": f"<= {limit:g} ms" if limit else "",
             "met": timings[label].median * 1e3 <= limit if limit else None,
-            "spread": timings[label].spread,
+            **timings[label].repeated,
         }
         for label, _, limit in listed
     ]

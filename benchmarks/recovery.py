@@ -27,7 +27,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.loopback import REPOSITORY, Cluster, kill_with_children, start_driver, until
-from benchmarks.measure import each_alone, report
+from benchmarks.measure import each_alone, repeated, report
 from benchmarks.recovery_job import CHANNELS, METHODS
 from benchmarks.spark_peers import Workplace, run_ours, session, trigger_ms, zipf_rows
 from evenkeel.control import ServiceLevels
@@ -316,7 +316,7 @@ def loss_rows(losses: Mapping[tuple[str, int], Sequence[Loss]], rebuilt: int) ->
                 "value": latency[method, size_mb],
                 "unit": "s",
                 "peer": f"tuples waited {delay:.1f} s; {through:,.0f} of {FED_PER_S:,.0f} rows/s",
-                "spread": _spread([loss.latency_s for loss in found]),
+                **repeated([loss.latency_s for loss in found]),
                 "delay_s": delay,
                 "rows_per_s": through,
                 "losses_s": [loss.latency_s for loss in found],
@@ -414,7 +414,7 @@ def cost(quick: bool) -> list[dict]:
                 "unit": "M rows/s",
                 "ratio": median(ratios),
                 "peer": "no replicas",
-                "spread": _spread(ratios),
+                **repeated(ratios),
             }
         )
     return rows
@@ -452,10 +452,6 @@ def plans(quick: bool) -> list[dict]:
                     }
                 )
     return rows
-
-
-def _spread(values: Sequence[float]) -> float:
-    return (max(values) - min(values)) / median(values)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks.engine import COUNT_AND_SUM, Shift
-from benchmarks.measure import each_alone, report
+from benchmarks.measure import each_alone, repeated, report
 from benchmarks.spark_peers import Workplace, batch_ms, discard, run_ours, session, zipf_rows
 from evenkeel.planning.items import resized_slots
 
@@ -148,7 +148,7 @@ def _rows(kind: str, history: list[dict], script: Script, offline: dict[str, lis
             "met": ratio <= 1.25,
             "ratio": ratio,
             "peer": f"a quiet batch on as many channels: {median(quiet):.0f} ms",
-            "spread": (max(took) - min(took)) / median(took),
+            **repeated(took),
         },
         {
             "what": "what that takes longer than a quiet batch",
@@ -158,7 +158,7 @@ def _rows(kind: str, history: list[dict], script: Script, offline: dict[str, lis
             "met": theirs / extra >= 20,
             "ratio": theirs / extra,
             "peer": f"Spark's offline repartitioner: {theirs / 1000:.1f} s ({steps} with the first batch)",
-            "spread": (max(offline["whole"]) - min(offline["whole"])) / median(offline["whole"]),
+            **repeated(offline["whole"]),
         },
         {
             "what": f"the batch after one that {kind}",
@@ -166,7 +166,7 @@ def _rows(kind: str, history: list[dict], script: Script, offline: dict[str, lis
             "unit": "ms",
             "ratio": median(after) / median(quiet),
             "peer": f"a quiet batch; both together, beside the offline way: {theirs / whole:.0f}× less",
-            "spread": (max(after) - min(after)) / median(after),
+            **repeated(after),
         },
     ]
 

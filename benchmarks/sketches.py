@@ -85,7 +85,7 @@ def frequency_speed(ranks):
                 "met": rate >= 5 if what in targets else None,
                 "ratio": rate / peer_rate,
                 "peer": f"{FREQUENT}, {'strings' if of_strings else 'longs'}: {peer_rate:.2f} M/s",
-                "spread": timings[what].spread,
+                **timings[what].repeated,
             }
         )
     return rows
@@ -163,7 +163,7 @@ def histogram_rows(items):
             "unit": "M updates/s",
             "ratio": items / timing.median / 1e6 / peer_rate,
             "peer": f"{KLL}, k 200: {peer_rate:.1f} M/s",
-            "spread": timing.spread,
+            **timing.repeated,
         }
     for name, values in draws.items():
         shares = np.linspace(0.01, 0.99, 99)

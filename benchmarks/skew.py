@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from benchmarks.measure import each_alone, report
+from benchmarks.measure import each_alone, repeated, report
 from benchmarks.spark_peers import Workplace, run_ours, session, trigger_ms, zipf_rows
 from evenkeel.control import Controller, ControlOptions, WindowOptions
 from evenkeel.operators import Count
@@ -187,7 +187,7 @@ def _row(case: Case, name: str, of_bound: list[float], bound_ms: float) -> dict:
         "unit": "of ideal",
         "ratio": median(of_bound),
         "peer": f"its bound: {bound_ms / 1000:.1f} s (ideal {case.ideal_ms / 1000:.1f} s)",
-        "spread": (max(of_bound) - min(of_bound)) / median(of_bound),
+        **repeated(of_bound),
     }
 
 

@@ -88,7 +88,6 @@ class BareLmdb:
 
 
 def row(what, value, unit, *, target="", met=None, ratio=None, peer="", timing: Timing | None = None):
-    spread = timing.spread if timing else None
     return {
         "what": what,
         "value": value,
@@ -97,7 +96,7 @@ def row(what, value, unit, *, target="", met=None, ratio=None, peer="", timing: 
         "met": met,
         "ratio": ratio,
         "peer": peer,
-        "spread": spread,
+        **(timing.repeated if timing else {}),
     }
 
 
