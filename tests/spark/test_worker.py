@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 import socket
 import subprocess
 import sys
@@ -25,6 +26,22 @@ gc.collect()
 print(len(gc.get_objects()) < 2000)
 """
 
+_COLUMNS = """
+import resource, sys
+import numpy as np
+from evenkeel.spark.worker import promptly
+if sys.argv[1] == "promptly":
+    list(promptly([1]))
+def faults():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+def batch():
+    before = faults()
+    columns = [np.ones(1 << 20, np.uint8) for _ in range(8)]
+    return faults() - before
+batch()
+print(sum(batch() for _ in range(10)))
+"""
+
 
 def _open_files() -> set[str]:
     return {path.name for path in Path("/dev/fd").iterdir()}
@@ -34,6 +51,15 @@ def test_no_garbage_is_looked_for_in_what_tasks_before_have_imported_whichever_t
     """A worker's first task may import little: its second one does not stop looking for good."""
     done = subprocess.run([sys.executable, "-c", _TASKS], capture_output=True, text=True, check=False)
     assert done.stdout.splitlines() == ["[1, 2]", "True", "False", "True", "False", "True"], done.stderr
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc is told to keep what is freed")
+def test_memory_that_a_batch_has_freed_is_there_for_the_next():
+    faults = [
+        int(subprocess.run([sys.executable, "-c", _COLUMNS, how], capture_output=True, text=True, check=True).stdout)
+        for how in ("promptly", "as it is")
+    ]
+    assert faults[0] < faults[1] / 10, "pages of 10 batches that the system had to give"
 
 
 @pytest.mark.skipif(not hasattr(socket, "TCP_QUICKACK"), reason="only Linux has TCP_QUICKACK")

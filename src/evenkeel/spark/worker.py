@@ -8,6 +8,7 @@ Spark's daemon has the worker look for garbage among all that was ever imported,
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import os
 import socket
@@ -27,13 +28,17 @@ __all__ = ["promptly"]
 _OPEN_FILES = Path("/proc/self/fd")
 _ACKNOWLEDGE = getattr(socket, "TCP_QUICKACK", None)
 """Asks for an acknowledgement at once, for a while; only Linux has it."""
-_modules = len(sys.modules)
+_modules = 0
 """How many were imported when last all that there was was kept from the search for garbage."""
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
+_KEPT_BYTES, _LARGEST_KEPT = 256 << 20, 32 << 20
 
 
 def promptly(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Give what Spark sends to a task, without the waits."""
     global _modules  # noqa: PLW0603 - of each worker
+    if _modules == 0:
+        keep_memory()
     if len(sys.modules) > _modules:  # A task before imported and loaded what others need too, and was cleaned up after.
         _modules = len(sys.modules)
         gc.freeze()
@@ -44,6 +49,17 @@ def promptly(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             yield batch
             _acknowledge(connections)
+
+
+def keep_memory() -> None:
+    """Keep what is freed for the next batch, up to 256 MB: for the system to give a page costs as much as to fill it.
+
+    Otherwise columns of more than 128 KB, of which a batch has dozens, go back to the system one by one.
+    """
+    with suppress(AttributeError, OSError):  # a C library without such settings
+        c_library = ctypes.CDLL(None)
+        c_library.mallopt(_MMAP_THRESHOLD, _LARGEST_KEPT)
+        c_library.mallopt(_TRIM_THRESHOLD, _KEPT_BYTES)
 
 
 def _connections() -> Iterator[socket.socket]:

@@ -12,10 +12,12 @@ gives :data:`BROKEN`.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel._kernels.compile import compiled
+from evenkeel._kernels.compile import compiled, inlined
 
 Bytes = NDArray[np.uint8]
 Pairs = NDArray[np.uint16]
@@ -35,11 +37,20 @@ _NEAR = 4
 @compiled
 def compare(left: Pairs, at: int, right: Pairs, there: int) -> int:
     """Below 0, 0 or above 0 as one key is before, the same as or after another, byte by byte."""
-    for step in range(_KEY):
-        mine, other = np.int64(left[at + step]), np.int64(right[there + step])
+    first, second = np.uint64(at), np.uint64(there)
+    for step in range(np.uint64(_KEY)):
+        mine, other = np.int64(left[first + step]), np.int64(right[second + step])
         if mine != other:
             return ((mine & 255) << 8 | mine >> 8) - ((other & 255) << 8 | other >> 8)
     return 0
+
+
+@inlined
+def copy(source: Any, start: int, target: Any, at: int, length: int) -> None:
+    # Counted without a sign: else Numba looks at each step whether to count from the end.
+    first, to = np.uint64(start), np.uint64(at)
+    for step in range(np.uint64(length)):
+        target[to + step] = source[first + step]
 
 
 @compiled
@@ -232,10 +243,8 @@ def walk(  # noqa: PLR0911 - what is damaged is told at once
                     if count + 1 == len(ends) or size + length > len(values):
                         state[2], state[3] = passing, length
                         return count
-                    for step in range(_KEY):
-                        keys[count * _KEY + step] = file[node + _NODE_HEADER + step]
-                    for step in range(length):
-                        values[size + step] = data[start + step]
+                    copy(file, node + _NODE_HEADER, keys, count * _KEY, _KEY)
+                    copy(data, start, values, size, length)
                     count, size = count + 1, size + length
                     ends[count] = size
                 state[1] = node + _NODE_HEADER
