@@ -5,10 +5,12 @@ Every case runs in a process of its own, with all cores, and prints one line of 
 
 from __future__ import annotations
 
+import os
 import pickle
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from statistics import median
 
@@ -25,8 +27,9 @@ from evenkeel.hashing import hash_keys
 from evenkeel.state import Checkpoint, Delta, StateStore
 from evenkeel.state.identity import as_list, pack
 
-CASES = ["disk", "memory", "spark_disk", "keys", "channels", "pins", "imports", "starts"]
+CASES = ["disk", "memory", "spark_memory", "spark_disk", "keys", "channels", "pins", "imports", "starts"]
 NEAR_LINEAR = 1.1  # the exponent, at most
+FILL = 50_000  # keys in a batch that fills up: for what a batch takes is not to be counted as what is held
 
 
 def run(quick: bool) -> list[dict]:
@@ -146,6 +149,84 @@ def _own_bytes() -> int:
     return next(1024 * int(line.split()[1]) for line in lines if line.startswith("RssAnon"))
 
 
+def spark_memory(quick: bool) -> list[dict]:
+    """What held keys add to the memory of all processes of a job, beside Spark's own query with RocksDB.
+
+    Pages of files are not counted. Java's heap is all there from the start, so that garbage is not counted either.
+    """
+    repeats = 1 if quick else 2
+
+    def own_bytes(query: str, held: int) -> float:
+        return median(alone("footprint", query, str(held))[0]["own"] for _ in range(repeats))
+
+    queries, found = ("hold_ours", "hold_native"), []
+    few = [own_bytes(query, FILL) for query in queries]
+    for held in _sizes(quick)[1:]:
+        ours, theirs = many = [own_bytes(query, held) for query in queries]
+        mine, other = ((own - before) / (held - FILL) for own, before in zip(many, few, strict=True))
+        found.append(
+            {
+                "what": f"memory of a job for each word held, of {held:,}",
+                "value": mine,
+                "unit": "bytes/key",
+                "target": "≤ 1.5×",
+                "met": mine <= 1.5 * other,
+                "ratio": mine / other,
+                "peer": f"Spark's RocksDB: {other:.1f}; {ours / 1e6:.0f} and {theirs / 1e6:.0f} MB in all",
+                "repeats": repeats,
+            }
+        )
+    return found
+
+
+def hold_ours(held: str) -> list[dict]:
+    """Memory of all processes while a query of ours holds so many words."""
+    from evenkeel.spark.api import stream
+
+    place = _held(int(held), 10, 10_000, fill=FILL)
+    with session(2, 2, heap_at_once=True) as spark:
+        flow = stream(place.stream(spark), key="word").apply(COUNT_AND_SUM, channels=2)
+        query = flow.start(discard, checkpoint=place.fresh("checkpoint"), local_directory=place.fresh("local"))
+        query.process_all_available()
+        own = _own_bytes_of_all()
+        query.stop()
+    place.remove()
+    return [{"own": own}]
+
+
+def hold_native(held: str) -> list[dict]:
+    """Memory of all processes while Spark's own query holds so many words."""
+    from pyspark.sql import functions as F
+
+    place = _held(int(held), 10, 10_000, fill=FILL)
+    with session(2, 2, heap_at_once=True) as spark:
+        frame = place.stream(spark).groupBy("word").agg(F.count("*"), F.sum("value"))
+        writer = frame.writeStream.outputMode("update").foreachBatch(discard)
+        query = writer.option("checkpointLocation", place.fresh("native")).start()
+        query.processAllAvailable()
+        own = _own_bytes_of_all()
+        query.stop()
+    place.remove()
+    return [{"own": own}]
+
+
+def _own_bytes_of_all() -> int:
+    """Memory of this process and all that it has started, each page counted once, that is no file's."""
+    parents = {}
+    for status in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):  # it has just ended
+            parents[int(status.parent.name)] = int(status.read_text().rsplit(")", 1)[1].split()[1])
+    mine = {os.getpid()}
+    while more := {child for child, parent in parents.items() if parent in mine} - mine:
+        mine |= more
+    own = 0
+    for process in mine:
+        with suppress(OSError):
+            lines = Path(f"/proc/{process}/smaps_rollup").read_text().splitlines()
+            own += next(1024 * int(line.split()[1]) for line in lines if line.startswith("Pss_Anon"))
+    return own
+
+
 def spark_disk(quick: bool) -> list[dict]:
     """The checkpoint of the same job, ours and Spark's own in RocksDB: keys filled in, then small batches."""
     from pyspark.sql import functions as F
@@ -182,11 +263,11 @@ def spark_disk(quick: bool) -> list[dict]:
 # -- growth -----------------------------------------------------------------------------------------------------------
 
 
-def _held(held: int, batches: int, touched: int) -> Workplace:
-    """A stream that first brings so many keys, and then small batches of some of them."""
+def _held(held: int, batches: int, touched: int, fill: int = 1_000_000) -> Workplace:
+    """A stream that first brings so many keys, some in each batch, and then small batches of some of them."""
     place, rng = Workplace(files=1), np.random.default_rng(1)
-    for start in range(0, held, 1_000_000):
-        words = np.arange(start, min(start + 1_000_000, held)).astype(str)
+    for start in range(0, held, fill):
+        words = np.arange(start, min(start + fill, held)).astype(str)
         place.add(pa.table({"word": words, "value": np.ones(len(words), np.int64)}))
     for _ in range(batches):
         words = rng.integers(0, held, touched).astype(str)

@@ -21,8 +21,10 @@ ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvi
 
 
 @contextmanager
-def session(cores: int, partitions: int, memory: str = "6g"):
+def session(cores: int, partitions: int, memory: str = "6g", *, heap_at_once: bool = False):
     """A local Spark session as a user would make it; state of Spark's own queries is in RocksDB.
+
+    Java's heap grows as Java likes, or is all there from the start.
 
     Spark's log of a stream is written as to a cluster's file system: to a local disk, where nothing is set, it starts
     some thirty processes a batch, which take longer than a small batch, ours or Spark's.
@@ -41,6 +43,7 @@ def session(cores: int, partitions: int, memory: str = "6g"):
         .config("spark.sql.streaming.stateStore.providerClass", ROCKSDB)
         .config("spark.sql.streaming.checkpointFileManagerClass", WITHOUT_PROCESSES)
         .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.driver.extraJavaOptions", f"-Xms{memory} -XX:+AlwaysPreTouch" if heap_at_once else "")
         .getOrCreate()
     )
     spark.sparkContext.setLogLevel("ERROR")

@@ -37,6 +37,15 @@ SELECTIONS = st.builds(
 )
 
 
+def selected(state, selection):
+    slots, spared, keys = selection.slots, selection.spared, selection.keys
+    return {
+        name: value
+        for name, value in state.items()
+        if name[:2] in keys or (name[0] in slots and name[:2] not in spared)
+    }
+
+
 class VersionedState(RuleBasedStateMachine):
     limits: ClassVar = {"_FOLD_AT": 2}  # so that few keys are enough to stay in `recent`
 
@@ -46,6 +55,7 @@ class VersionedState(RuleBasedStateMachine):
         self.stage = Stage(
             fs.LocalFileSystem(), self.place / "checkpoint", self.place / "work", snapshot_every=3, map_bytes=1 << 20
         )
+        self.neighbour = Stage(fs.LocalFileSystem(), self.place / "beside", self.place / "work-beside")
         self.usual = {name: getattr(working_copy, name) for name in self.limits}
         vars(working_copy).update(self.limits)
         self.versions = {-1: {}}
@@ -62,27 +72,38 @@ class VersionedState(RuleBasedStateMachine):
     def last(self):
         return max(self.versions)
 
+    @rule(values=PUTS)
+    def another_channel_writes(self, values):
+        self.neighbour.batch(values)
+
     @rule(
         first=PUTS,
         then=PUTS,
         imported=st.dictionaries(NUMBERS, VALUES, max_size=6),
         dropped=st.none() | SELECTIONS,
+        adopted=st.none() | SELECTIONS,
         host=HOSTS,
         end=ENDS,
         snapshot=st.sampled_from([None, True, False]),
         knows_previous=st.booleans(),
     )
-    def run_the_next_batch(self, first, then, imported, dropped, host, end, snapshot, knows_previous):
+    def run_the_next_batch(self, first, then, imported, dropped, adopted, host, end, snapshot, knows_previous):
         batch, model = self.last + 1, dict(self.versions[self.last])
         store, attempt = self.stage.store(host), f"a{next(self.stage.attempts)}"
-        with self.stage.open(host) as view:
+        with self.stage.open(host) as view, self.neighbour.open() as beside:
             delta = Delta()
             if dropped:
-                slots, spared, keys = dropped.slots, dropped.spared, dropped.keys
-                gone = {n for n in model if n[:2] in keys or (n[0] in slots and n[:2] not in spared)}
-                assert rows_of(view.export(dropped)) == {name: model[name] for name in gone}
+                gone = selected(model, dropped)
+                assert rows_of(view.export(dropped)) == gone
                 delta.drop(dropped)
                 model = {name: value for name, value in model.items() if name not in gone}
+            if adopted:
+                if held := selected(model, adopted):
+                    delta.drop(adopted)  # what it is to adopt, a channel holds no more
+                model = {name: value for name, value in model.items() if name not in held}
+                found = selected(rows_of(beside.scan()), adopted)
+                assert delta.adopt(beside, adopted) == sum(20 + len(value) for value in found.values())
+                model |= found
             if imported:
                 columns = [*keys_of(list(imported)), pa.array(list(imported.values()), pa.binary())]
                 batches = [pa.RecordBatch.from_arrays(columns, names=["slot", "hash", "hash2", "value"])]

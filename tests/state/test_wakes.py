@@ -11,7 +11,7 @@ from pyarrow import fs
 
 from evenkeel.state import Delta, Selection, wakes_of, with_wakes, without_wakes
 from evenkeel.state.wakes import NEVER
-from state.state_world import SLOTS, Stage, keys_of, name_of
+from state.state_world import SLOTS, Stage, keys_of, name_of, put
 
 TIMES = st.one_of(st.integers(-5, 30), st.just(NEVER), st.just(-(2**63)))
 
@@ -68,3 +68,26 @@ def test_what_is_imported_counts_at_once(tmp_path):
         delta.put(*keys_of([1, 2, 3]), values)
         assert names(view.due(5, delta)) == {name_of(1)}
         assert names(view.due(NEVER, delta)) == {name_of(1), name_of(2)}
+
+
+def test_keys_that_are_adopted_are_called_where_they_come_to(tmp_path):
+    beside = Stage(fs.LocalFileSystem(), tmp_path / "beside", tmp_path / "work-beside").store()
+    with beside.open(None) as view:
+        delta = Delta()
+        delta.woken_until = 0
+        put(delta, dict(enumerate(with_wakes(pa.array([b"v"] * 30, pa.large_binary()), np.arange(30)).to_pylist())))
+        file = beside.write_delta(view, delta, batch=0, attempt="a")
+        ref = beside.write_manifest(view, file, batch=0, attempt="a")
+    here = Stage(fs.LocalFileSystem(), tmp_path / "checkpoint", tmp_path / "work").store()
+    move = Selection.of([2, 5])
+    mine = {key for key in range(30) if name_of(key)[0] in move.slots}
+    with here.open(None) as view, beside.open(ref) as source:
+        delta = Delta()
+        delta.adopt(source, move)
+        assert names(view.due(12, delta)) == {name_of(key) for key in mine if key <= 12}
+        delta.woken_until = 12
+        file = here.write_delta(view, delta, batch=0, attempt="a")
+        ref = here.write_manifest(view, file, batch=0, attempt="a")
+    with here.open(ref) as view:
+        assert names(view.due(20, Delta())) == {name_of(key) for key in mine if key <= 20}
+        assert view.totals().total_keys == len(mine)

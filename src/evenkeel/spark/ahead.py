@@ -6,7 +6,7 @@ import queue
 import threading
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
@@ -51,7 +51,9 @@ def read_ahead(items: Iterable[Item]) -> Iterator[Item]:
 
 @dataclass(slots=True)
 class OpenedAhead:
-    """A channel's state, opened by a thread while tuples come. Use it as a context manager, which closes the state.
+    """A channel's state, opened by a thread while tuples come, and others' that it needs.
+
+    Use it as a context manager, which closes them.
 
     Parameters
     ----------
@@ -64,6 +66,7 @@ class OpenedAhead:
     """How long the task had to wait for it."""
     _helper: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1))
     _opening: Future[StateView] | None = None
+    _others: ExitStack = field(default_factory=ExitStack)
 
     def begin(self, channel: int) -> None:
         """Begin to open, if that has not begun."""
@@ -79,13 +82,22 @@ class OpenedAhead:
         self.waited_ms += 1000 * (time.perf_counter() - started)
         return view
 
+    def other(self, channel: int) -> StateView:
+        """Open the state of another channel, too."""
+        return self._others.enter_context(self.open(channel))
+
+    def close(self) -> None:
+        """Close the state, once it is open, and all others; harmless when done twice."""
+        self._helper.shutdown()
+        self._others.close()
+        if self._opening is not None and self._opening.exception() is None:
+            self._opening.result().close()
+
     def __enter__(self) -> OpenedAhead:  # noqa: PYI034 - typing.Self came with Python 3.11
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._helper.shutdown()
-        if self._opening is not None and self._opening.exception() is None:
-            self._opening.result().close()
+        self.close()
 
 
 def catch_up_later(store: StateStore, ref: ManifestRef) -> threading.Thread | None:

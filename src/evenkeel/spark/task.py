@@ -38,7 +38,6 @@ from evenkeel.state import (
     ManifestRef,
     Selection,
     StateStore,
-    exported,
     forget_others,
     second_hash,
     with_wakes,
@@ -235,12 +234,16 @@ class StageTask:
         delta = Delta()
         delta.drop(self.drops.get(channel, Selection()))
         import_started = time.perf_counter()
-        fetched = list(self._fetched(channel))
-        moved_bytes = delta.import_(taken.states) + sum(delta.take_over(*rows) for rows in fetched)
-        if self.merges_arrivals and moved_bytes:
-            arrived = [*taken.states, *(exported(*rows) for rows in fetched)]
-            parts, keys = pa.Table.from_batches(arrived), len(self.key_names)
-            merge_arrivals(self.operator, keys, codec, parts, view, delta)  # type: ignore[arg-type]
+        near = self.fetches.get(channel, {}).items()  # in others' working copies on this host, which stay as they are
+        sources = [(opened.other(source), what) for source, what in near if source in self.versions]
+        if self.merges_arrivals:
+            arrived = [*taken.states, *(rows for source, what in sources for rows in source.export(what))]
+            moved_bytes = delta.import_(arrived)
+            if moved_bytes:
+                parts, keys = pa.Table.from_batches(arrived), len(self.key_names)
+                merge_arrivals(self.operator, keys, codec, parts, view, delta)  # type: ignore[arg-type]
+        else:
+            moved_bytes = delta.import_(taken.states) + sum(delta.adopt(*source) for source in sources)
         import_ms = 1000 * (time.perf_counter() - import_started)
         if self._clock is not None:
             delta.woken_until = self._clock
@@ -278,7 +281,7 @@ class StageTask:
             "levels": levels_asked(active, self.levels_where, self.table),
         }
         ref = store.write_manifest(view, written, batch=self.batch, attempt=attempt, report=report)
-        view.close()  # Who reads the results may take a while.
+        opened.close()  # Who reads the results may take a while.
         if self.catches_up:
             catch_up_later(store, ref)
         if not self.reports:
@@ -288,13 +291,6 @@ class StageTask:
         yield from outputs.append_column(told, pa.nulls(outputs.num_rows, told.type)).to_batches()
         last = [*(pa.nulls(1, kind) for kind in outputs.schema.types), pa.array([json.dumps(ref.to_json())])]
         yield pa.RecordBatch.from_arrays(last, schema=outputs.schema.append(told))
-
-    def _fetched(self, channel: int) -> Iterator[tuple[NDArray[np.bytes_], pa.BinaryArray]]:
-        """Read what comes from other channels of this host: it is in their working copies, and they do not change."""
-        for source, selection in self.fetches.get(channel, {}).items():
-            if source in self.versions:
-                with self._open(source) as view:
-                    yield from view.rows(selection)
 
     def _by_role(self, rows: pa.Table, channel: int) -> tuple[Groups, Groups | None]:
         """Group the tuples of keys that are active here, and those of keys of which this is a backup, if any can be."""

@@ -31,7 +31,7 @@ _ACKNOWLEDGE = getattr(socket, "TCP_QUICKACK", None)
 _modules = 0
 """How many were imported when last all that there was was kept from the search for garbage."""
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
-_KEPT_BYTES, _LARGEST_KEPT = 256 << 20, 32 << 20
+_KEPT_BYTES, _LARGEST_KEPT = 16 << 20, 32 << 20
 
 
 def promptly(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -52,7 +52,7 @@ def promptly(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def keep_memory() -> None:
-    """Keep what is freed for the next batch, up to 256 MB: for the system to give a page costs as much as to fill it.
+    """Keep what is freed for the next batch, up to 16 MB: for the system to give a page costs as much as to fill it.
 
     Otherwise columns of more than 128 KB, of which a batch has dozens, go back to the system one by one.
     """

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
+    from evenkeel.state.view import StateView
+
 __all__ = ["ABSENT", "UNKNOWN", "Delta", "Pending", "state_bytes"]
 
 _IDENTITY = ("slot", "hash", "hash2")
@@ -79,9 +81,10 @@ def _last_of_each(writes: list[_Writes]) -> _Writes:
 
 
 class Delta:
-    """Collects the changes of one batch: first what is dropped, then what is written; the last write of a key wins.
+    """Collects the changes of one batch: what is dropped, then what is adopted, then what is written.
 
-    Nothing is changed before the delta is written and its batch committed.
+    Of adopted and written states of a key, the last one wins. Nothing is changed before the delta is written and its
+    batch committed.
 
     Notes
     -----
@@ -99,6 +102,8 @@ class Delta:
 
     def __init__(self) -> None:
         self.dropped: Selection = NOTHING
+        self.adopted: list[tuple[StateView, Selection]] = []
+        """Who on this host has states that this delta brings in, and which: they are read when it is written."""
         self.woken_until: int | None = None
         """If values begin with times (see :mod:`~evenkeel.state.wakes`): up to when keys have been called now."""
         self._writes: list[_Writes] = []
@@ -145,23 +150,34 @@ class Delta:
 
     def import_(self, batches: Iterable[pa.RecordBatch]) -> int:
         """Put the rows that another channel exported (slot, hash, hash2, value); give their state bytes."""
-        return sum(
-            self.take_over(pack(*(batch.column(name).to_numpy() for name in _IDENTITY)), batch.column("value"))
-            for batch in batches
-        )
+        size = 0
+        for batch in batches:
+            keys, values = pack(*(batch.column(name).to_numpy() for name in _IDENTITY)), batch.column("value")
+            self._add(keys, _as_large_binary(values), np.full(len(keys), UNKNOWN, np.int64))
+            size += KEY_BYTES * len(keys) + int(pc.sum(pc.binary_length(values)).as_py() or 0)
+        return size
 
-    def take_over(self, keys: NDArray[np.bytes_], values: Any) -> int:
-        """Put packed keys and values as another channel has them; give their state bytes."""
-        values = _as_large_binary(values)
-        self._add(keys, values, np.full(len(keys), UNKNOWN, np.int64))
-        return KEY_BYTES * len(keys) + int(pc.sum(pc.binary_length(values)).as_py() or 0)
+    def adopt(self, source: StateView, selection: Selection) -> int:
+        """Put what another channel of this host has, and give its state bytes.
+
+        ``source`` must stay open until the delta is written: only then is it read, and not held in memory.
+        """
+        self.adopted.append((source, selection))
+        return source.totals_of(selection).total_bytes
+
+    def adopts(self, packed: NDArray[np.bytes_]) -> NDArray[np.bool_]:
+        """Say which keys are among those adopted, whether they have a state or not."""
+        found = np.zeros(len(packed), np.bool_)
+        for _, selection in self.adopted:
+            found |= selection.covers(packed)
+        return found
 
     def drop(self, selection: Selection) -> None:
         """Drop what moved away. It concerns the version that was opened: what this delta writes stays."""
         self.dropped |= selection
 
     def __bool__(self) -> bool:
-        return bool(self.dropped) or bool(self._writes)
+        return bool(self.dropped) or bool(self.adopted) or bool(self._writes)
 
     def written(self, packed: NDArray[np.bytes_]) -> tuple[NDArray[np.bool_], Any]:
         """Say which keys are written, and give the values of those. O(keys · log keys written)."""

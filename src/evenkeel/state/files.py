@@ -21,7 +21,7 @@ from evenkeel.errors import CorruptDataError, IncompatibleCheckpointError, Inval
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["FORMAT", "Files", "StoredFile", "checked_name", "checksum_of"]
+__all__ = ["FORMAT", "Files", "Sealing", "StoredFile", "checked_name", "checksum_of"]
 
 FORMAT = 1
 """Version of everything that is written below a checkpoint."""
@@ -32,7 +32,11 @@ _CHUNK_BYTES = 4 << 20
 
 def checksum_of(data: Any) -> str:
     """Give the checksum of some bytes: 128 bits of BLAKE2b. About 1 GB/s."""
-    return hashlib.blake2b(data, digest_size=16).hexdigest()
+    return _digest(data).hexdigest()
+
+
+def _digest(data: Any = b"") -> hashlib.blake2b:
+    return hashlib.blake2b(data, digest_size=16)
 
 
 def checked_name(what: str, name: str) -> str:
@@ -55,6 +59,31 @@ class StoredFile:
     def to_json(self) -> list[Any]:
         """Give the three facts as a list."""
         return [self.path, self.size_bytes, self.checksum]
+
+
+class Sealing:
+    """A file that is being written: counts the bytes, and takes their checksum on the way."""
+
+    closed = False
+
+    def __init__(self, path: str, stream: Any) -> None:
+        self._path = path
+        self._stream = stream
+        self._digest = _digest()
+        self._size = 0
+
+    def write(self, data: Any) -> int:
+        """Write some more."""
+        self._digest.update(data)
+        written = memoryview(data).nbytes
+        self._size += written
+        self._stream.write(data)
+        return written
+
+    @property
+    def file(self) -> StoredFile:
+        """What has been written so far."""
+        return StoredFile(self._path, self._size, self._digest.hexdigest())
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,14 +113,14 @@ class Files:
         """Write a file whole; if that fails, remove what there is of it and raise :class:`StorageError`."""
         with self.writing(path) as stream:
             stream.write(data)
-        return StoredFile(path, len(memoryview(data)), checksum_of(data))
+        return stream.file
 
     @contextmanager
-    def writing(self, path: str) -> Iterator[Any]:
-        """Give an output stream; see :meth:`write` for what happens when it fails."""
+    def writing(self, path: str) -> Iterator[Sealing]:
+        """Give a file to write to; see :meth:`write` for what happens when it fails."""
         try:
             with self._create(self._full(path)) as stream:
-                yield stream
+                yield Sealing(path, stream)
         except (OSError, pa.ArrowException) as error:
             with suppress(OSError, pa.ArrowException):
                 self.filesystem.delete_file(self._full(path))
@@ -112,23 +141,21 @@ class Files:
     def read(self, file: StoredFile) -> Any:
         """Give a file's bytes as an Arrow buffer, after checking size and checksum."""
         data = self.read_unchecked(file.path)
-        if data.size != file.size_bytes:
-            self._damaged(file.path, f"it has {data.size} bytes instead of {file.size_bytes}", "truncated")
-        if checksum_of(data) != file.checksum:
-            self._damaged(file.path, "its checksum differs from the one it was written with", "altered")
+        self._compare(StoredFile(file.path, data.size, checksum_of(data)), file)
         return data
 
     def download(self, file: StoredFile, sink: Any) -> None:
         """Copy a file into a writable ``sink`` piece by piece, checking size and checksum on the way."""
-        digest, size = hashlib.blake2b(digest_size=16), 0
+        copy = Sealing(file.path, sink)
         with self._reading(file.path) as stream:
             while chunk := stream.read(_CHUNK_BYTES):
-                digest.update(chunk)
-                size += len(chunk)
-                sink.write(chunk)
-        if size != file.size_bytes:
-            self._damaged(file.path, f"it has {size} bytes instead of {file.size_bytes}", "truncated")
-        if digest.hexdigest() != file.checksum:
+                copy.write(chunk)
+        self._compare(copy.file, file)
+
+    def _compare(self, found: StoredFile, file: StoredFile) -> None:
+        if found.size_bytes != file.size_bytes:
+            self._damaged(file.path, f"it has {found.size_bytes} bytes instead of {file.size_bytes}", "truncated")
+        if found.checksum != file.checksum:
             self._damaged(file.path, "its checksum differs from the one it was written with", "altered")
 
     def read_unchecked(self, path: str) -> Any:

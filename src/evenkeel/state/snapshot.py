@@ -5,7 +5,6 @@ Written and read as whole pages, without looking at a single key: the cost is th
 
 from __future__ import annotations
 
-import hashlib
 import os
 import threading
 from typing import TYPE_CHECKING
@@ -13,13 +12,12 @@ from typing import TYPE_CHECKING
 import lmdb
 
 from evenkeel.errors import StorageError
-from evenkeel.state.files import StoredFile
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from evenkeel.state.environment import SharedEnvironment
-    from evenkeel.state.files import Files
+    from evenkeel.state.files import Files, StoredFile
 
 __all__ = ["load_snapshot", "write_snapshot"]
 
@@ -40,13 +38,10 @@ def write_snapshot(shared: SharedEnvironment, txn: lmdb.Transaction[bytes], file
             os.close(sink)
 
     copier = threading.Thread(target=copy, daemon=True)
-    digest, size = hashlib.blake2b(digest_size=16), 0
     try:
         with files.writing(path) as stream:
             copier.start()
             while chunk := os.read(source, _CHUNK_BYTES):
-                digest.update(chunk)
-                size += len(chunk)
                 stream.write(chunk)
             copier.join()
             if failures:
@@ -58,7 +53,7 @@ def write_snapshot(shared: SharedEnvironment, txn: lmdb.Transaction[bytes], file
             os.close(sink)
         else:
             copier.join()
-    return StoredFile(path, size, digest.hexdigest())
+    return stream.file
 
 
 def load_snapshot(files: Files, file: StoredFile, directory: Path) -> None:

@@ -37,8 +37,6 @@ class DeltaFile:
     ----------
     file
         Path, bytes and checksum; None if the batch changed nothing, so that there is no file.
-    rows
-        How many keys it writes or deletes.
     tip
         The tip of the state with this delta.
     totals
@@ -46,7 +44,6 @@ class DeltaFile:
     """
 
     file: StoredFile | None
-    rows: int
     tip: str
     totals: SlotTotals
 
@@ -139,12 +136,14 @@ class StateStore:
         """Write what a batch changes; it counts once a committed manifest names it. O(keys touched)."""
         tip = view.ref.tip if view.ref else EMPTY_TIP
         if not delta:
-            return DeltaFile(None, 0, tip, view.totals())
+            return DeltaFile(None, tip, view.totals())
         change = view.change_of(delta)
         pending = delta.pending()
-        data = encode(pending, delta.dropped.range_list(), change, delta.woken_until)
-        file = self.checkpoint.files.write(self._path(batch, attempt, "delta.arrow"), data)
-        return DeltaFile(file, len(pending.keys), next_tip(tip, file.checksum), view.totals() + change)
+        adopted = (rows for source, selection in delta.adopted for rows in source.rows(selection))
+        with self.checkpoint.files.writing(self._path(batch, attempt, "delta.arrow")) as stream:
+            encode(stream, adopted, pending, delta.dropped.range_list(), change, delta.woken_until)
+        file = stream.file
+        return DeltaFile(file, next_tip(tip, file.checksum), view.totals() + change)
 
     def write_manifest(
         self,

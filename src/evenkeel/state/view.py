@@ -117,21 +117,34 @@ class StateView:
         order = ascending(packed)
         if order is not None:
             packed = packed[order]
-        found = self._over(packed, delta) if delta else self._reader.lookup(packed)
+        found = self._over(packed, delta) if delta else self.lookup(packed)
         if order is None:
             return found
         back = np.empty_like(order)
         back[order] = np.arange(len(order))
         return found.take(pa.array(back))
 
+    def lookup(self, packed: NDArray[np.bytes_]) -> pa.BinaryArray:
+        """Give the states of packed keys in ascending order; null where there is none."""
+        return self._reader.lookup(packed)
+
     def _over(self, packed: NDArray[np.bytes_], delta: Delta) -> pa.BinaryArray:
-        """Look ascending keys up in a delta, and only those that it says nothing of in the working copy."""
+        """Look ascending keys up in a delta's writes, and below them those that it does not write."""
         written, values = delta.written(packed)
-        left = np.flatnonzero(~written & ~delta.dropped.covers(packed))
-        found = [values.cast(pa.binary()), self._reader.lookup(packed[left])]
-        rows = np.full(len(packed), -1)
-        rows[written], rows[left] = np.arange(len(found[0])), len(found[0]) + np.arange(len(left))
-        return pa.concat_arrays(found).take(pa.array(rows, mask=rows < 0))
+        below = self._below(packed[~written], delta)
+        return _dealt([(written, values.cast(pa.binary())), (~written, below)])
+
+    def _below(self, packed: NDArray[np.bytes_], delta: Delta) -> pa.BinaryArray:
+        """Look ascending keys up where a delta's writes go: in what it adopts, else in what it does not drop."""
+        if not delta.adopted and not delta.dropped:
+            return self.lookup(packed)
+        found, left = [], np.ones(len(packed), np.bool_)
+        for source, selection in delta.adopted:
+            there = left & selection.covers(packed)
+            found.append((there, source.lookup(packed[there])))
+            left &= ~there
+        here = left & ~delta.dropped.covers(packed)
+        return _dealt([*found, (here, self.lookup(packed[here]))])
 
     def due(
         self, until: int, delta: Delta
@@ -143,18 +156,25 @@ class StateView:
         until
             What the clock says.
         delta
-            What it has imported counts, what it drops does not.
+            What it has imported or adopted counts, what it drops does not.
 
         Notes
         -----
         O(keys due, and keys that once wanted to be).
         """
-        waiting = np.frombuffer(b"".join(self._reader.timers(until)), f"S{KEY_BYTES}")
-        keys = np.unique(np.concatenate([waiting, delta.pending().keys]))
+        waiting = [self.waiting(until), delta.pending().keys]
+        for source, selection in delta.adopted:
+            there = source.waiting(until)
+            waiting.append(there[selection.covers(there)])
+        keys = np.unique(np.concatenate(waiting))
         slots, hashes, hashes2 = unpack(keys)
         values = self.get(slots, hashes, hashes2, delta)
         due = wakes_of(values) <= min(until, NEVER - 1)
         return slots[due], hashes[due], hashes2[due], values.filter(pa.array(due))
+
+    def waiting(self, until: int) -> NDArray[np.bytes_]:
+        """Give the keys of which some value, now or before, wanted to be called by ``until``."""
+        return np.frombuffer(b"".join(self._reader.timers(until)), f"S{KEY_BYTES}")
 
     def export(self, selection: Selection) -> Iterator[pa.RecordBatch]:
         """Give the selected keys and states, in no order, in batches of at most 65,536 rows. O(keys selected)."""
@@ -178,28 +198,46 @@ class StateView:
         pending = delta.pending()
         previous = pending.previous_bytes.copy()
         slots, _, _ = unpack(pending.keys)
+        adopted = SlotTotals.empty()
+        for source, selection in delta.adopted:
+            adopted += source.totals_of(selection)
         unknown = np.flatnonzero(previous == UNKNOWN)
         if len(unknown):
-            held = np.isin(slots[unknown], self.totals().slots)  # most of what moves here comes to slots that are not
+            some = np.concatenate([self.totals().slots, adopted.slots])
+            held = np.isin(slots[unknown], some)  # most of what moves here comes to slots that are not
             previous[unknown[~held]] = ABSENT
             unknown = unknown[held]
-            previous[unknown] = state_bytes(self._reader.lookup(pending.keys[unknown]))
-        previous[delta.dropped.covers(pending.keys)] = ABSENT
+            previous[unknown] = state_bytes(self._below(pending.keys[unknown], delta))
+        previous[delta.dropped.covers(pending.keys) & ~delta.adopts(pending.keys)] = ABSENT
         lengths = np.diff(_offsets(pending.values))
         after = np.where(_is_valid(pending.values), lengths + KEY_BYTES, ABSENT)
         written = SlotTotals.of(slots, (after != ABSENT).astype(np.int64) - (previous != ABSENT), after - previous)
-        return written + self._dropped(delta.dropped)
+        return written + adopted + self.totals_of(delta.dropped, sign=-1)
 
-    def _dropped(self, dropped: Selection) -> SlotTotals:
-        whole = self.totals().select(sorted(dropped.slots), sign=-1)
-        kept = self._count(type(dropped)(keys=dropped.spared), sign=1)
-        return whole + kept + self._count(type(dropped)(keys=dropped.keys), sign=-1)
+    def totals_of(self, selection: Selection, *, sign: int = 1) -> SlotTotals:
+        """Give keys and state bytes of what is selected, or with ``sign=-1`` what taking it away changes.
+
+        O(slots held, and keys that are spared or selected by themselves).
+        """
+        whole = self.totals().select(sorted(selection.slots), sign=sign)
+        spared = self._count(type(selection)(keys=selection.spared), -sign)
+        return whole + spared + self._count(type(selection)(keys=selection.keys), sign)
 
     def _count(self, selection: Selection, sign: int) -> SlotTotals:
         total = SlotTotals.empty()
         for packed, values in self.rows(selection):
             total += SlotTotals.of(unpack(packed)[0], np.full(len(packed), sign), sign * state_bytes(values))
         return total
+
+
+def _dealt(found: list[tuple[NDArray[np.bool_], Any]]) -> pa.BinaryArray:
+    """Put values to where each of them belongs; null where none does."""
+    rows = np.full(len(found[0][0]), -1)
+    start = 0
+    for places, values in found:
+        rows[places] = start + np.arange(len(values))
+        start += len(values)
+    return pa.concat_arrays([values for _, values in found]).take(pa.array(rows, mask=rows < 0))
 
 
 def exported(packed: NDArray[np.bytes_], values: pa.BinaryArray) -> pa.RecordBatch:

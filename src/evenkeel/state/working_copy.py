@@ -27,7 +27,7 @@ from evenkeel.state.environment import boot_id
 from evenkeel.state.files import FORMAT
 from evenkeel.state.identity import KEY_BYTES, as_list
 from evenkeel.state.manifest import EMPTY_TIP
-from evenkeel.state.reader import TOTALS, Reader, chunks
+from evenkeel.state.reader import TOTALS, Reader
 from evenkeel.state.wakes import NEVER, WAKE_BYTES, wake_bytes
 
 if TYPE_CHECKING:
@@ -226,11 +226,10 @@ def _delete(txn: lmdb.Transaction[bytes], database: Any, keys: list[bytes]) -> N
 
 def _delete_range(txn: lmdb.Transaction[bytes], database: Any, low: bytes, high: bytes) -> None:
     """Delete the keys from ``low`` to ``high``, walking along them: to find each anew takes half as long again."""
-    doomed = sum(len(keys) for keys, _ in chunks(txn, database, low, high, values=False))
     with txn.cursor(database) as cursor:
-        cursor.set_range(low)
-        for _ in range(doomed):
-            cursor.delete()
+        key = cursor.set_range(low) and cursor.key()
+        while key and key <= high:
+            key = cursor.delete() and cursor.key()  # which is the next one; empty after the last
 
 
 def check_about(about: About | None, stage: str, channel: int, directory: str) -> About:
