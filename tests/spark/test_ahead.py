@@ -142,6 +142,21 @@ def test_what_another_attempt_has_committed_moves_nothing(stage, monkeypatch):
     assert list(stage.contents().values()) == [b"two"]
 
 
+def test_a_snapshot_that_was_asked_for_is_written_once_its_batch_is_committed(stage):
+    stage.batch({1: b"one"})
+    store = stage.store()
+    ref = stage.batch({1: b"two"}, store=store, snapshot=True, later=True, commit=False)
+    thread = catch_up_later(store, ref)
+    thread.join(0.2)
+    assert not list(stage.work.parent.rglob("*.snapshot.*"))
+    stage.checkpoint.commit(1, [ref])
+    thread.join(10)
+    stage.batch({1: b"three"})
+    with stage.open("a new host", 2) as view:
+        assert (view.opening.how, view.opening.deltas) == ("rebuilt", 1), "from the snapshot of the batch before"
+    assert list(stage.contents("a new host").values()) == [b"three"]
+
+
 def test_a_copy_that_is_gone_is_not_built_again(stage):
     stage.batch({1: b"one"})
     ref = stage.batch({1: b"two"})

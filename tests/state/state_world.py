@@ -89,11 +89,11 @@ class Stage:
             return self.store(host).open(self.ref)
         return self.store(host).open(self.checkpoint.read_commit(batch).manifest("count", 0))
 
-    def batch(self, values, host="host-a", *, drop=None, snapshot=None, commit=True):
+    def batch(self, values, host="host-a", *, store=None, drop=None, snapshot=None, later=False, commit=True):
         """Run the next batch and give its manifest."""
         last = self.checkpoint.last_commit()
         number = last.batch + 1 if last else 0
-        attempt, store = f"a{next(self.attempts)}", self.store(host)
+        attempt, store = f"a{next(self.attempts)}", store or self.store(host)
         with store.open(self.ref) as view:
             delta = Delta()
             if drop is not None:
@@ -101,7 +101,7 @@ class Stage:
             if values:
                 put(delta, values)
             file = store.write_delta(view, delta, batch=number, attempt=attempt)
-            ref = store.write_manifest(view, file, batch=number, attempt=attempt, snapshot=snapshot)
+            ref = store.write_manifest(view, file, batch=number, attempt=attempt, snapshot=snapshot, later=later)
         if commit:
             self.checkpoint.commit(number, [ref])
         return ref

@@ -15,6 +15,7 @@ from pyarrow import fs
 
 from evenkeel.errors import CorruptDataError
 from evenkeel.state import Delta, Selection, clean, held_copies, working_copy
+from evenkeel.state import store as store_module
 from state.state_world import SLOTS, Stage, as_dict, get, keys_of, name_of, put, rows_of, totals_of
 
 NUMBERS = st.integers(0, 60)
@@ -58,14 +59,17 @@ class VersionedState(RuleBasedStateMachine):
         self.neighbour = Stage(fs.LocalFileSystem(), self.place / "beside", self.place / "work-beside")
         self.usual = {name: getattr(working_copy, name) for name in self.limits}
         vars(working_copy).update(self.limits)
+        self.patience, store_module._PATIENCE = store_module._PATIENCE, 3
         self.versions = {-1: {}}
         self.kept = []
         self.views = []
+        self.asking = []
 
     def teardown(self):
         for view, _ in self.views:
             view.close()
         vars(working_copy).update(self.usual)
+        store_module._PATIENCE = self.patience
         shutil.rmtree(self.place)
 
     @property
@@ -85,9 +89,10 @@ class VersionedState(RuleBasedStateMachine):
         host=HOSTS,
         end=ENDS,
         snapshot=st.sampled_from([None, True, False]),
+        later=st.booleans(),
         knows_previous=st.booleans(),
     )
-    def run_the_next_batch(self, first, then, imported, dropped, adopted, host, end, snapshot, knows_previous):
+    def run_the_next_batch(self, first, then, imported, dropped, adopted, host, end, snapshot, later, knows_previous):
         batch, model = self.last + 1, dict(self.versions[self.last])
         store, attempt = self.stage.store(host), f"a{next(self.stage.attempts)}"
         with self.stage.open(host) as view, self.neighbour.open() as beside:
@@ -124,7 +129,7 @@ class VersionedState(RuleBasedStateMachine):
             assert as_dict(file.totals) == totals_of(model)
             if end == "after delta":
                 return
-            ref = store.write_manifest(view, file, batch=batch, attempt=attempt, snapshot=snapshot)
+            ref = store.write_manifest(view, file, batch=batch, attempt=attempt, snapshot=snapshot, later=later)
             if end == "after manifest":
                 return
         checkpoint = self.stage.checkpoint
@@ -136,6 +141,16 @@ class VersionedState(RuleBasedStateMachine):
         assert checkpoint.commit(batch, [ref], epoch=batch, metadata={"host": host}) == commit
         self.versions[batch] = model
         self.kept.append(batch)
+        if store.asked:
+            self.asking.append((store, ref))
+
+    @precondition(lambda self: self.asking)
+    @rule(data=st.data())
+    def write_a_snapshot_that_was_asked_for(self, data):
+        store, ref = self.asking.pop(data.draw(st.integers(0, len(self.asking) - 1)))
+        if ref.batch in self.kept:
+            with store.open(ref) as view:
+                store.write_asked(view)
 
     @precondition(lambda self: self.kept)
     @rule(data=st.data(), host=HOSTS)

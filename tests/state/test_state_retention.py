@@ -93,3 +93,38 @@ def test_a_cleaning_that_stops_half_way_harms_nothing_and_is_finished_by_the_nex
     clean(stage.checkpoint, keep=2)
     assert stage.checkpoint.batches() == [7, 8]
     assert stage.contents("newer") == expected
+
+
+def test_a_snapshot_that_was_asked_for_stays_and_counts_once_it_is_there(stage):
+    """Also while only the last manifest asks for it, and what asked before is cleaned away."""
+    for batch in range(4):
+        stage.batch({0: b"%d" % batch, batch: b"x"}, snapshot=False)
+    store = stage.store()
+    ref = stage.batch({0: b"4"}, store=store, snapshot=True, later=True)
+    assert store.asked
+    asked = stage.checkpoint.read_manifest(ref).asked
+    for batch in range(5, 8):
+        stage.batch({0: b"%d" % batch}, snapshot=False)
+        assert stage.checkpoint.read_manifest(stage.ref).asked == asked, "not there yet"
+    with store.open(ref) as view:
+        store.write_asked(view)
+    clean(stage.checkpoint, keep=1)
+    assert set(stage.checkpoint.files.list("stages")) >= {asked.path, asked.note}
+    stage.batch({0: b"8"}, snapshot=False)
+    found = stage.checkpoint.read_manifest(stage.ref)
+    assert found.asked is None
+    assert [(link.kind, link.version) for link in found.chain][4:7] == [("delta", 4), ("snapshot", 4), ("delta", 5)]
+    assert asked.note in clean(stage.checkpoint, keep=1).removed
+    with stage.open("a new host") as view:
+        assert (view.opening.how, view.opening.deltas) == ("rebuilt", 4)
+    assert stage.contents("a new host") == stage.contents()
+
+
+def test_a_snapshot_that_is_never_written_is_asked_for_anew(stage, monkeypatch):
+    monkeypatch.setattr("evenkeel.state.store._PATIENCE", 2)
+    asked = []
+    for batch in range(8):
+        ref = stage.batch({0: b"%d" % batch}, snapshot=True, later=True)
+        found = stage.checkpoint.read_manifest(ref).asked
+        asked.append(found and found.version)
+    assert asked == [None, 1, 1, 1, 4, 4, 4, 7]

@@ -101,10 +101,11 @@ class OpenedAhead:
 
 
 def catch_up_later(store: StateStore, ref: ManifestRef) -> threading.Thread | None:
-    """Bring a channel's working copy to what a batch wrote as soon as that is committed.
+    """Bring a channel's working copy to what a batch wrote as soon as that is committed; and write what it asked for.
 
     That is while the driver gets the next batch ready, and cores are idle. Whoever opens the copy before does it
-    himself, so nothing hangs on it: it is not done where looking for a commit would be a journey.
+    himself, so nothing hangs on it: it is not done where looking for a commit would be a journey. To write a snapshot
+    takes longer, and the next batches do not wait for it.
     """
     if not store.checkpoint.files.near:
         return None
@@ -122,5 +123,6 @@ def _catch_up(store: StateStore, ref: ManifestRef) -> None:
                 with OPENING:
                     view = store.open_if_near(ref)
                 if view is not None:
-                    view.close()
+                    with view:
+                        store.write_asked(view)
                 return

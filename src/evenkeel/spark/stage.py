@@ -195,6 +195,7 @@ class KeyedStage:
             refuses_null_keys=self.null_keys == "error",
             gives_up_quietly=overwritten,
             reports=keep,
+            follows=self.streams,
             catches_up=self.streams and not self.slow,  # whose state is opened while cores are idle
         )
         if self._sends_ahead:

@@ -105,8 +105,10 @@ class StageTask:
         Whether a channel that is not to be restored just leaves no results and no manifest, in place of failing.
     reports
         Whether a channel's last row out is to say which manifest its results belong to.
+    follows
+        Whether another batch will follow, so that what it can go without may be done while it runs.
     catches_up
-        Whether another batch will follow, so that working copies are to be ready for it.
+        Whether working copies are to be ready for that batch.
     """
 
     checkpoint: Checkpoint
@@ -139,6 +141,7 @@ class StageTask:
     refuses_null_keys: bool = False
     gives_up_quietly: bool = False
     reports: bool = False
+    follows: bool = False
     catches_up: bool = False
 
     # -- before the shuffle -----------------------------------------------------------------------------------------
@@ -234,8 +237,7 @@ class StageTask:
         delta = Delta()
         delta.drop(self.drops.get(channel, Selection()))
         import_started = time.perf_counter()
-        near = self.fetches.get(channel, {}).items()  # in others' working copies on this host, which stay as they are
-        sources = [(opened.other(source), what) for source, what in near if source in self.versions]
+        sources = [(opened.other(source), what) for source, what in self._fetched(channel)]
         if self.merges_arrivals:
             arrived = [*taken.states, *(rows for source, what in sources for rows in source.export(what))]
             moved_bytes = delta.import_(arrived)
@@ -280,9 +282,9 @@ class StageTask:
             "loads": loads_of(active, counts, values, written.totals, self.table, channel),
             "levels": levels_asked(active, self.levels_where, self.table),
         }
-        ref = store.write_manifest(view, written, batch=self.batch, attempt=attempt, report=report)
+        ref = store.write_manifest(view, written, batch=self.batch, attempt=attempt, report=report, later=self.follows)
         opened.close()  # Who reads the results may take a while.
-        if self.catches_up:
+        if self.catches_up or store.asked:
             catch_up_later(store, ref)
         if not self.reports:
             yield from outputs.to_batches()
@@ -291,6 +293,10 @@ class StageTask:
         yield from outputs.append_column(told, pa.nulls(outputs.num_rows, told.type)).to_batches()
         last = [*(pa.nulls(1, kind) for kind in outputs.schema.types), pa.array([json.dumps(ref.to_json())])]
         yield pa.RecordBatch.from_arrays(last, schema=outputs.schema.append(told))
+
+    def _fetched(self, channel: int) -> list[tuple[int, Selection]]:
+        """Give what comes from other channels of this host: their working copies have it, and stay as they are."""
+        return [(source, what) for source, what in self.fetches.get(channel, {}).items() if source in self.versions]
 
     def _by_role(self, rows: pa.Table, channel: int) -> tuple[Groups, Groups | None]:
         """Group the tuples of keys that are active here, and those of keys of which this is a backup, if any can be."""

@@ -7,6 +7,7 @@
     stages/<stage>/b000000000012-c00003-<attempt>.manifest.json
     stages/<stage>/b000000000012-c00003-<attempt>.delta.arrow
     stages/<stage>/b000000000012-c00003-<attempt>.snapshot.mdb
+    stages/<stage>/b000000000012-c00003-<attempt>.snapshot.json
     lease/<owner>-<n>.json                            who is using it
 
 A batch counts once its commit is there whole. Everything else that is written for a batch, by however many attempts,

@@ -18,7 +18,17 @@ from evenkeel.state.files import StoredFile, checksum_of
 if TYPE_CHECKING:
     from evenkeel.state.files import Files
 
-__all__ = ["EMPTY_TIP", "ChainFile", "Manifest", "ManifestRef", "next_tip", "snapshot_due", "trim"]
+__all__ = [
+    "EMPTY_TIP",
+    "AskedSnapshot",
+    "ChainFile",
+    "Manifest",
+    "ManifestRef",
+    "next_tip",
+    "snapshot_due",
+    "trim",
+    "with_snapshot",
+]
 
 EMPTY_TIP = ""
 """The tip of a state that nothing was ever written to."""
@@ -52,6 +62,40 @@ class ChainFile:
 
 
 @dataclass(frozen=True, slots=True)
+class AskedSnapshot:
+    """A snapshot that somebody was asked to write while the batches after it run.
+
+    Parameters
+    ----------
+    version, tip
+        The batch whose state it is to have, and that state's tip.
+    path
+        Where it is to be.
+    """
+
+    version: int
+    tip: str
+    path: str
+
+    @property
+    def note(self) -> str:
+        """The document that is written after it, and says that it is there."""
+        return self.path.removesuffix("mdb") + "json"
+
+    def write_note(self, files: Files, file: StoredFile) -> None:
+        """Say that it is there."""
+        files.write_document(self.note, "snapshot", {"file": file.to_json()})
+
+    def find(self, files: Files) -> ChainFile | None:
+        """Give it if it is there."""
+        try:
+            body = files.read_document(self.note, "snapshot")
+        except CorruptDataError:  # not there yet, or not whole
+            return None
+        return ChainFile("snapshot", self.version, self.tip, StoredFile(*body["file"]))
+
+
+@dataclass(frozen=True, slots=True)
 class ManifestRef:
     """What the driver keeps of a manifest, and gives to the task that opens it: a few hundred bytes."""
 
@@ -79,7 +123,7 @@ class ManifestRef:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """The files of a channel's state after a batch, oldest first, and the batch's report."""
+    """The files of a channel's state after a batch, oldest first; the batch's report; a snapshot that was asked for."""
 
     stage: str
     channel: int
@@ -88,6 +132,13 @@ class Manifest:
     tip: str
     chain: tuple[ChainFile, ...]
     report: dict[str, Any]
+    asked: AskedSnapshot | None = None
+
+    @property
+    def files(self) -> set[str]:
+        """The paths of all that it names."""
+        asked = {self.asked.path, self.asked.note} if self.asked else set()
+        return {link.file.path for link in self.chain} | asked
 
     def write(self, files: Files, path: str) -> ManifestRef:
         """Write the manifest; the files it names must be there already."""
@@ -100,6 +151,8 @@ class Manifest:
             "chain": [[link.kind, link.version, link.tip, link.file.to_json()] for link in self.chain],
             "report": self.report,
         }
+        if self.asked:
+            body["asked"] = [self.asked.version, self.asked.tip, self.asked.path]
         stored = files.write_document(path, "manifest", body)
         return ManifestRef(self.stage, self.channel, self.batch, self.tip, stored)
 
@@ -120,7 +173,7 @@ class Manifest:
                 ChainFile(kind, version, tip, StoredFile(*file)) for kind, version, tip, file in body["chain"]
             )
             facts = {name: body[name] for name in ("stage", "channel", "batch", "attempt", "tip", "report")}
-            return cls(chain=chain, **facts)
+            return cls(chain=chain, asked=AskedSnapshot(*body["asked"]) if "asked" in body else None, **facts)
         except (KeyError, TypeError, ValueError) as error:
             raise CorruptDataError(
                 f"{ref.file.path} is not a manifest: {error!r}", path=ref.file.path, reason="altered"
@@ -131,6 +184,12 @@ def trim(chain: tuple[ChainFile, ...]) -> tuple[ChainFile, ...]:
     """Leave out what came before the last snapshot but one."""
     snapshots = [place for place, link in enumerate(chain) if link.kind == "snapshot"]
     return chain[snapshots[-2] :] if len(snapshots) > 1 else chain
+
+
+def with_snapshot(chain: tuple[ChainFile, ...], snapshot: ChainFile) -> tuple[ChainFile, ...]:
+    """Put a snapshot where the chain passes its tip; if that was long ago, it does not."""
+    passed = [place for place, link in enumerate(chain, 1) if link.tip == snapshot.tip]
+    return (*chain[: passed[-1]], snapshot, *chain[passed[-1] :]) if passed else chain
 
 
 def snapshot_due(chain: tuple[ChainFile, ...], state_bytes: int, every: int, channel: int) -> bool:

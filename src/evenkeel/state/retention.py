@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Cleaned", "clean"]
 
-_FILE = re.compile(r"stages/([^/]+)/b(\d+)-c(\d+)-.+\.(manifest\.json|delta\.arrow|snapshot\.mdb)")
+_FILE = re.compile(r"stages/([^/]+)/b(\d+)-c(\d+)-.+\.(manifest\.json|snapshot\.json|delta\.arrow|snapshot\.mdb)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ def clean(checkpoint: Checkpoint, *, keep: int = 10) -> Cleaned:
         for ref in checkpoint.read_commit(batch).manifests:
             needed.add(ref.file.path)
             try:
-                needed.update(link.file.path for link in checkpoint.read_manifest(ref).chain)
+                needed |= checkpoint.read_manifest(ref).files
             except CorruptDataError:
                 unreadable.append(ref.file.path)
                 spared.add((ref.stage, ref.channel))
@@ -55,7 +55,7 @@ def clean(checkpoint: Checkpoint, *, keep: int = 10) -> Cleaned:
     doomed = [f"commits/b{batch:012d}.json" for batch in batches[:-keep]]
     sizes = checkpoint.files.list("commits") | files
     # Commits go first and data last: what is left when this stops half-way is never named by anything.
-    order = {"manifest.json": 0, "delta.arrow": 1, "snapshot.mdb": 2}
+    order = {"manifest.json": 0, "snapshot.json": 1, "delta.arrow": 2, "snapshot.mdb": 3}
     found = []
     for path in files:
         match = _FILE.fullmatch(path)

@@ -11,7 +11,16 @@ from evenkeel.state.checkpoint import file_path
 from evenkeel.state.copies import CopyPlace, forget
 from evenkeel.state.delta_file import encode
 from evenkeel.state.files import checked_name
-from evenkeel.state.manifest import EMPTY_TIP, ChainFile, Manifest, next_tip, snapshot_due, trim
+from evenkeel.state.manifest import (
+    EMPTY_TIP,
+    AskedSnapshot,
+    ChainFile,
+    Manifest,
+    next_tip,
+    snapshot_due,
+    trim,
+    with_snapshot,
+)
 from evenkeel.state.opening import open_near, open_version
 from evenkeel.state.snapshot import write_snapshot
 
@@ -27,6 +36,9 @@ if TYPE_CHECKING:
     from evenkeel.state.view import StateView
 
 __all__ = ["DeltaFile", "StateStore"]
+
+_PATIENCE = 100
+"""After so many batches, a snapshot that was asked for is asked for anew: who was to write it may have died."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +100,8 @@ class StateStore:
         self.snapshot_every = snapshot_every
         self._map_bytes = map_bytes
         self._timer = timer
+        self.asked: AskedSnapshot | None = None
+        """The snapshot that the manifest written last asks for: :meth:`write_asked` writes it."""
 
     @property
     def copy_stage(self) -> str:
@@ -154,6 +168,7 @@ class StateStore:
         attempt: str,
         report: dict[str, Any] | None = None,
         snapshot: bool | None = None,
+        later: bool = False,
     ) -> ManifestRef:
         """Write the manifest of a batch, for the driver to commit; and a snapshot of the version opened, if due.
 
@@ -167,19 +182,35 @@ class StateStore:
             Whatever the driver wants to know; any JSON.
         snapshot
             Whether to write a snapshot; by default when it is worth while.
+        later
+            Whether to ask for one of the version that this batch leads to, in place of writing one now; not done where
+            whoever is to write it would have to go far for the commit.
         """
-        chain = self.checkpoint.read_manifest(view.ref).chain if view.ref else ()
+        before = self.checkpoint.read_manifest(view.ref) if view.ref else None
+        chain, asked = (before.chain, before.asked) if before else ((), None)
+        if asked and (written := asked.find(self.checkpoint.files)):
+            chain, asked = with_snapshot(chain, written), None
+        elif asked and batch - asked.version > _PATIENCE:
+            asked = None
         if snapshot is None:
             snapshot = snapshot_due(chain, view.totals().total_bytes, self.snapshot_every, self.channel)
-        if snapshot and view.ref and chain and chain[-1].kind == "delta":
-            file = write_snapshot(
-                view.shared, view.txn, self.checkpoint.files, self._path(batch, attempt, "snapshot.mdb")
-            )
-            chain = (*chain, ChainFile("snapshot", view.ref.batch, view.ref.tip, file))
+        path, self.asked = self._path(batch, attempt, "snapshot.mdb"), None
+        if snapshot and chain and later and self.checkpoint.files.near:
+            if not asked:
+                asked = self.asked = AskedSnapshot(batch, delta.tip, path)
+        elif snapshot and view.ref and chain and chain[-1].kind == "delta":
+            file = write_snapshot(view.shared, view.txn, self.checkpoint.files, path)
+            chain, asked = (*chain, ChainFile("snapshot", view.ref.batch, view.ref.tip, file)), None
         if delta.file:
             chain = (*chain, ChainFile("delta", batch, delta.tip, delta.file))
-        manifest = Manifest(self.stage, self.channel, batch, attempt, delta.tip, trim(chain), report or {})
+        manifest = Manifest(self.stage, self.channel, batch, attempt, delta.tip, trim(chain), report or {}, asked)
         return manifest.write(self.checkpoint.files, self._path(batch, attempt, "manifest.json"))
+
+    def write_asked(self, view: StateView) -> None:
+        """Write the snapshot that the manifest written last asks for, if it does; that version is open."""
+        if self.asked:
+            files = self.checkpoint.files
+            self.asked.write_note(files, write_snapshot(view.shared, view.txn, files, self.asked.path))
 
     def forget(self) -> int:
         """Remove this host's working copy of the channel and give the bytes that frees; the checkpoint keeps all."""
