@@ -91,15 +91,19 @@ def _bare(folder: Path, channel: Channel) -> int:
 
 
 def memory(quick: bool) -> list[dict]:
-    """Memory of a process that works on 100,000 keys, ours and bare LMDB; pages of the files belong to the system."""
+    """Memory of a process that works on 100,000 keys, ours and bare LMDB: all of it, and what each key held adds.
+
+    Pages of the files are not counted: they belong to the system.
+    """
     found = []
+    few: tuple[int, list[int]] | None = None
     for held in _sizes(quick):
         place = Workplace(files=1)
         channel = Channel(place.path, held, np.random.default_rng(0))
         channel.same_batch()
         _bare(place.path / "bare", channel)
         (place.path / "given").write_bytes(pickle.dumps((channel.keys(channel.same), channel.ref)))
-        ours, bare = (alone("footprint", worker, str(place.path))[0]["own"] for worker in ("work", "work_bare"))
+        ours, bare = own = [alone("footprint", worker, str(place.path))[0]["own"] for worker in ("work", "work_bare")]
         found.append(
             {
                 "what": f"memory of a task on 100,000 keys, {held:,} held",
@@ -109,6 +113,20 @@ def memory(quick: bool) -> list[dict]:
                 "peer": f"bare LMDB, get and put: {bare / 1e6:.0f} MB",
             }
         )
+        few = few or (held, own)
+        if held > few[0]:
+            mine, other = ((many - before) / (held - few[0]) for many, before in zip(own, few[1], strict=True))
+            found.append(
+                {
+                    "what": f"of that, for each key held, beyond {few[0]:,}",
+                    "value": mine,
+                    "unit": "bytes/key",
+                    "target": "≤ 1.5×",
+                    "met": mine <= 1.5 * other,
+                    "ratio": mine / other,
+                    "peer": f"bare LMDB: {other:.1f}",
+                }
+            )
         place.remove()
     return found
 
