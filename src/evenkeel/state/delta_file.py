@@ -55,7 +55,7 @@ ROWS = pa.schema(
         pa.field("value", pa.large_binary()),
     ]
 )
-_ROWS_PER_BATCH = 1 << 20
+_ROWS_PER_BATCH, _GATHERED_BYTES = 1 << 20, 1 << 20
 _COMPRESSED = pa.ipc.IpcWriteOptions(compression="lz4" if pa.Codec.is_available("lz4") else None)
 """Two fifths less to write, and to take the checksum of: which is worth the time."""
 
@@ -93,7 +93,10 @@ def encode(
     if woken_until is not None:
         metadata["woken_until"] = str(woken_until)
     schema = ROWS.with_metadata(metadata)
-    with pa.ipc.new_stream(stream, schema, options=_COMPRESSED) as writer:
+    with (
+        pa.BufferedOutputStream(pa.PythonFile(stream, mode="w"), _GATHERED_BYTES) as gathered,
+        pa.ipc.new_stream(gathered, schema, options=_COMPRESSED) as writer,
+    ):
         for keys, values in [] if first is None else itertools.chain([first], runs):
             writer.write_batch(pa.record_batch([*unpack(keys), values.cast(pa.large_binary())], schema=schema))
         own = pa.table([*unpack(pending.keys), pending.values], schema=schema)

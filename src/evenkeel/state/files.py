@@ -80,6 +80,12 @@ class Sealing:
         self._stream.write(data)
         return written
 
+    def flush(self) -> None:
+        """Do nothing: all is written at once."""
+
+    def close(self) -> None:
+        """Do nothing: who opened the file closes it."""
+
     @property
     def file(self) -> StoredFile:
         """What has been written so far."""
