@@ -55,9 +55,10 @@ def hash_int(value: np.uint64, seed: np.uint64) -> np.uint64:
 
 @inlined
 def word64(data: Bytes, at: int) -> np.uint64:
+    """The eight bytes from ``at``, counted without a sign: so the compiler sees that they are one load."""
     word = np.uint64(0)
     for i in range(8):
-        word |= np.uint64(data[at + i]) << np.uint64(8 * i)
+        word |= np.uint64(data[np.uint64(at + i)]) << np.uint64(8 * i)
     return word
 
 
@@ -65,7 +66,7 @@ def word64(data: Bytes, at: int) -> np.uint64:
 def word32(data: Bytes, at: int) -> np.uint64:
     word = np.uint64(0)
     for i in range(4):
-        word |= np.uint64(data[at + i]) << np.uint64(8 * i)
+        word |= np.uint64(data[np.uint64(at + i)]) << np.uint64(8 * i)
     return word
 
 
@@ -111,7 +112,7 @@ def hash_bytes(data: Bytes, at: int, length: int, seed: np.uint64) -> np.uint64:
         state = rotate_left(state, 23) * P2 + P3
         at += 4
     while at < end:
-        state ^= np.uint64(data[at]) * P5
+        state ^= np.uint64(data[np.uint64(at)]) * P5
         state = rotate_left(state, 11) * P1
         at += 1
     return avalanche(state)

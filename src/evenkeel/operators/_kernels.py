@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel._kernels.compile import compiled, inlined
+from evenkeel._kernels.compile import compiled
+from evenkeel._kernels.copying import copy
 
 Bytes = NDArray[np.uint8]
 Offsets = NDArray[np.int64]
@@ -15,26 +16,12 @@ Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
 
-@inlined
-def _copy(source: Bytes, at: int, out: Bytes, to: int, count: int) -> None:
-    """Copy bytes; eight at a time, which the compiler makes one load and one store of."""
-    end = at + count
-    while at + 8 <= end:
-        s, o = source[at : at + 8], out[to : to + 8]
-        a, b, c, d, e, f, g, h = s[0], s[1], s[2], s[3], s[4], s[5], s[6], s[7]
-        o[0], o[1], o[2], o[3], o[4], o[5], o[6], o[7] = a, b, c, d, e, f, g, h
-        at, to = at + 8, to + 8
-    while at < end:
-        out[to] = source[at]
-        at, to = at + 1, to + 1
-
-
 @compiled
 def put_slices(source: Bytes, ends: Offsets, cursor: Offsets, out: Bytes) -> None:
     """Copy ``source[ends[i]:ends[i + 1]]`` to ``out[cursor[i]:]``, and move ``cursor[i]`` behind it."""
     for i in range(len(cursor)):
         count = ends[i + 1] - ends[i]
-        _copy(source, ends[i], out, cursor[i], count)
+        copy(source, ends[i], out, cursor[i], count)
         cursor[i] += count
 
 
@@ -43,7 +30,7 @@ def take_slices(source: Bytes, cursor: Offsets, ends: Offsets, out: Bytes) -> No
     """Undo :func:`put_slices`: fill ``out[ends[i]:ends[i + 1]]`` from ``source[cursor[i]:]``, and move the cursor."""
     for i in range(len(cursor)):
         count = ends[i + 1] - ends[i]
-        _copy(source, cursor[i], out, ends[i], count)
+        copy(source, cursor[i], out, ends[i], count)
         cursor[i] += count
 
 

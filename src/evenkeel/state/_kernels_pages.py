@@ -12,12 +12,11 @@ gives :data:`BROKEN`.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel._kernels.compile import compiled, inlined
+from evenkeel._kernels.compile import compiled
+from evenkeel._kernels.copying import copy
 
 Bytes = NDArray[np.uint8]
 Pairs = NDArray[np.uint16]
@@ -43,14 +42,6 @@ def compare(left: Pairs, at: int, right: Pairs, there: int) -> int:
         if mine != other:
             return ((mine & 255) << 8 | mine >> 8) - ((other & 255) << 8 | other >> 8)
     return 0
-
-
-@inlined
-def copy(source: Any, start: int, target: Any, at: int, length: int) -> None:
-    # Counted without a sign: else Numba looks at each step whether to count from the end.
-    first, to = np.uint64(start), np.uint64(at)
-    for step in range(np.uint64(length)):
-        target[to + step] = source[first + step]
 
 
 @compiled
@@ -277,6 +268,4 @@ def next_leaf(file: Pairs, pairs: int, pages: Ints, places: Ints, levels: int) -
 def gather(file: Bytes, starts: Ints, lengths: Ints, ends: NDArray[np.int32], out: Bytes) -> None:
     """Copy values one behind another; ``ends`` has where each begins, and where the last ends."""
     for place in range(len(lengths)):
-        start, to = starts[place], ends[place]
-        for step in range(lengths[place]):
-            out[to + step] = file[start + step]
+        copy(file, starts[place], out, np.int64(ends[place]), lengths[place])
