@@ -39,7 +39,7 @@ PEERS = {
     "applyInPandasWithState": apply_with_state,
 }
 ROUNDS_BEFORE = 36
-"""Of 25 batches each: for some 800 batches, Java's compilers take a part of the cores, ever less of it."""
+"""Of 25 batches, or twice as many of 12: for some 800, Java's compilers take a part of the cores, ever less of it."""
 PER_BATCH = 500_000
 """Rows of a batch beside the ways that allow any logic."""
 COUNT_AND_SUM = Aggregate(n=Count(), total=Sum("value"))
@@ -56,7 +56,8 @@ def aggregate(quick: bool) -> list[dict]:
     The rounds before the first are those in which Java compiles, for both, most of what a batch runs through.
     """
     with session(2, 2) as spark:
-        skews, before, rounds, batches = ((1.0,), 1, 1, 6) if quick else ((1.0, 0.0, 1.5, 2.0), 24, 8, 12)
+        skews, before = ((1.0,), 1) if quick else ((1.0, 0.0, 1.5, 2.0), 2 * ROUNDS_BEFORE)
+        rounds, batches = (1, 6) if quick else (8, 12)
         rows = []
         for skew in skews:
             rows += _aggregate(spark, skew, before, rounds, batches)
