@@ -10,7 +10,6 @@ import pickle
 import subprocess
 import sys
 import time
-from contextlib import suppress
 from pathlib import Path
 from statistics import median
 
@@ -20,7 +19,7 @@ import pyarrow as pa
 from pyarrow import fs
 
 from benchmarks.engine import COUNT_AND_SUM, Shift
-from benchmarks.measure import alone, each_alone, repeated, report
+from benchmarks.measure import alone, descendants, each_alone, own_mb, repeated, report
 from benchmarks.spark_peers import Workplace, discard, run_native, run_ours, session, trigger_ms
 from benchmarks.state import Channel
 from evenkeel.hashing import hash_keys
@@ -174,14 +173,14 @@ def spark_memory(quick: bool) -> list[dict]:
     """
     repeats = 1 if quick else 2
 
-    def own_bytes(query: str, held: int) -> float:
+    def held_mb(query: str, held: int) -> float:
         return median(alone("footprint", query, str(held))[0]["own"] for _ in range(repeats))
 
     queries, found = ("hold_ours", "hold_native"), []
-    few = [own_bytes(query, FILL) for query in queries]
+    few = [held_mb(query, FILL) for query in queries]
     for held in _sizes(quick)[1:]:
-        ours, theirs = many = [own_bytes(query, held) for query in queries]
-        mine, other = ((own - before) / (held - FILL) for own, before in zip(many, few, strict=True))
+        ours, theirs = many = [held_mb(query, held) for query in queries]
+        mine, other = (1e6 * (own - before) / (held - FILL) for own, before in zip(many, few, strict=True))
         found.append(
             {
                 "what": f"memory of a job for each word held, of {held:,}",
@@ -190,7 +189,7 @@ def spark_memory(quick: bool) -> list[dict]:
                 "target": "≤ 1.5×",
                 "met": mine <= 1.5 * other,
                 "ratio": mine / other,
-                "peer": f"Spark's RocksDB: {other:.1f}; {ours / 1e6:.0f} and {theirs / 1e6:.0f} MB in all",
+                "peer": f"Spark's RocksDB: {other:.1f}; {ours:.0f} and {theirs:.0f} MB in all",
                 "repeats": repeats,
             }
         )
@@ -198,7 +197,7 @@ def spark_memory(quick: bool) -> list[dict]:
 
 
 def hold_ours(held: str) -> list[dict]:
-    """Memory of all processes while a query of ours holds so many words."""
+    """Megabytes of all processes while a query of ours holds so many words."""
     from evenkeel.spark.api import stream
 
     place = _held(int(held), 10, 10_000, fill=FILL)
@@ -206,14 +205,14 @@ def hold_ours(held: str) -> list[dict]:
         flow = stream(place.stream(spark), key="word").apply(COUNT_AND_SUM, channels=2)
         query = flow.start(discard, checkpoint=place.fresh("checkpoint"), local_directory=place.fresh("local"))
         query.process_all_available()
-        own = _own_bytes_of_all()
+        own = own_mb(os.getpid(), *descendants(os.getpid()))
         query.stop()
     place.remove()
     return [{"own": own}]
 
 
 def hold_native(held: str) -> list[dict]:
-    """Memory of all processes while Spark's own query holds so many words."""
+    """Megabytes of all processes while Spark's own query holds so many words."""
     from pyspark.sql import functions as F
 
     place = _held(int(held), 10, 10_000, fill=FILL)
@@ -222,27 +221,10 @@ def hold_native(held: str) -> list[dict]:
         writer = frame.writeStream.outputMode("update").foreachBatch(discard)
         query = writer.option("checkpointLocation", place.fresh("native")).start()
         query.processAllAvailable()
-        own = _own_bytes_of_all()
+        own = own_mb(os.getpid(), *descendants(os.getpid()))
         query.stop()
     place.remove()
     return [{"own": own}]
-
-
-def _own_bytes_of_all() -> int:
-    """Memory of this process and all that it has started, each page counted once, that is no file's."""
-    parents = {}
-    for status in Path("/proc").glob("[0-9]*/stat"):
-        with suppress(OSError):  # it has just ended
-            parents[int(status.parent.name)] = int(status.read_text().rsplit(")", 1)[1].split()[1])
-    mine = {os.getpid()}
-    while more := {child for child, parent in parents.items() if parent in mine} - mine:
-        mine |= more
-    own = 0
-    for process in mine:
-        with suppress(OSError):
-            lines = Path(f"/proc/{process}/smaps_rollup").read_text().splitlines()
-            own += next(1024 * int(line.split()[1]) for line in lines if line.startswith("Pss_Anon"))
-    return own
 
 
 def spark_disk(quick: bool) -> list[dict]:

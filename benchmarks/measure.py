@@ -7,7 +7,9 @@ import os
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
 
@@ -70,6 +72,32 @@ def each_alone(module: str, cases: Sequence[str], quick: bool, *, first: Sequenc
         if not quick:
             print(f"{module} {together}: {time.perf_counter() - started:.0f} s", file=sys.stderr, flush=True)
     return found
+
+
+def descendants(pid: int) -> list[int]:
+    """The processes that a process started, and those that they did."""
+    parents: dict[int, list[int]] = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # it has ended
+            parent = int((folder / "stat").read_text().rsplit(")", 1)[1].split()[1])
+            parents.setdefault(parent, []).append(int(folder.name))
+    found = list(parents.get(pid, []))
+    for child in found:
+        found += parents.get(child, [])
+    return found
+
+
+def own_mb(*pids: int) -> float:
+    """Memory of processes that is no file's; what they share is counted once.
+
+    Pages of files are left out: of libraries, a process is charged the less the more others use them.
+    """
+    total = 0
+    for pid in pids:
+        with suppress(OSError):  # it has ended
+            lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+            total += next((int(line.split()[1]) for line in lines if line.startswith("Pss_Anon:")), 0)
+    return total * 1024 / 1e6
 
 
 def report(cases: Mapping[str, Callable[..., list[dict]]], arguments: Sequence[str]) -> None:

@@ -24,6 +24,7 @@ from rich.progress import Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from benchmarks.engine import COUNT_AND_SUM
+from benchmarks.measure import descendants, own_mb
 from benchmarks.spark_peers import Workplace, discard, session
 from evenkeel.control import Controller, ControlOptions, Elasticity, WindowOptions
 from evenkeel.planning import make_planner
@@ -82,33 +83,6 @@ def words(spark):
     return lively.selectExpr(f"CAST(pmod({rank} + {shift}, {KEYS}) AS STRING) AS word", "pmod(value, 100) AS value")
 
 
-def descendants(pid: int) -> list[int]:
-    """The processes that a process started, and those that they did."""
-    parents: dict[int, list[int]] = {}
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            parent = int((folder / "stat").read_text().rsplit(")", 1)[1].split()[1])
-        except OSError:
-            continue  # It has ended.
-        parents.setdefault(parent, []).append(int(folder.name))
-    found = list(parents.get(pid, []))
-    for child in found:
-        found += parents.get(child, [])
-    return found
-
-
-def memory_mb(*pids: int) -> float:
-    """Resident memory; what processes share is counted once."""
-    total = 0
-    for pid in pids:
-        try:
-            lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
-        except OSError:
-            continue  # It has ended.
-        total += next((int(line.split()[1]) for line in lines if line.startswith("Pss:")), 0)
-    return total / 1024
-
-
 def files(folder: Path, *, without: Path | None = None) -> tuple[int, float]:
     """How many files there are, and megabytes of them; those that vanish meanwhile do not count."""
     count, size = 0, 0
@@ -146,7 +120,7 @@ class Sampler:
         workers = descendants(self.jvm)
         sizes = [files(self.checkpoint, without=log), files(log), files(self.local)]
         sample = {"minutes": self.minutes, "channels": self.query.table.channels}
-        sample |= dict(zip(MEMORY, (memory_mb(self.jvm), memory_mb(os.getpid()), memory_mb(*workers)), strict=True))
+        sample |= dict(zip(MEMORY, (own_mb(self.jvm), own_mb(os.getpid()), own_mb(*workers)), strict=True))
         for name, (count, size) in zip(FOLDERS, sizes, strict=True):
             sample |= {f"{name}, files": count, f"{name}, MB": size}
         self.samples.append(sample)
