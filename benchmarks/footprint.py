@@ -12,6 +12,7 @@ import sys
 import time
 from pathlib import Path
 from statistics import median
+from typing import TYPE_CHECKING, Any
 
 import lmdb
 import numpy as np
@@ -25,6 +26,9 @@ from benchmarks.state import Channel
 from evenkeel.hashing import hash_keys
 from evenkeel.state import Checkpoint, Delta, StateStore
 from evenkeel.state.identity import as_list, pack
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 CASES = ["disk", "memory", "spark_memory", "spark_disk", "keys", "channels", "pins", "imports", "starts"]
 NEAR_LINEAR = 1.1  # the exponent, at most
@@ -200,27 +204,33 @@ def hold_ours(held: str) -> list[dict]:
     """Megabytes of all processes while a query of ours holds so many words."""
     from evenkeel.spark.api import stream
 
-    place = _held(int(held), 10, 10_000, fill=FILL)
-    with session(2, 2, heap_at_once=True) as spark:
-        flow = stream(place.stream(spark), key="word").apply(COUNT_AND_SUM, channels=2)
+    def start(rows, place: Workplace):
+        flow = stream(rows, key="word").apply(COUNT_AND_SUM, channels=2)
         query = flow.start(discard, checkpoint=place.fresh("checkpoint"), local_directory=place.fresh("local"))
-        query.process_all_available()
-        own = own_mb(os.getpid(), *descendants(os.getpid()))
-        query.stop()
-    place.remove()
-    return [{"own": own}]
+        return query, query.process_all_available
+
+    return _holding(int(held), start)
 
 
 def hold_native(held: str) -> list[dict]:
     """Megabytes of all processes while Spark's own query holds so many words."""
     from pyspark.sql import functions as F
 
-    place = _held(int(held), 10, 10_000, fill=FILL)
-    with session(2, 2, heap_at_once=True) as spark:
-        frame = place.stream(spark).groupBy("word").agg(F.count("*"), F.sum("value"))
+    def start(rows, place: Workplace):
+        frame = rows.groupBy("word").agg(F.count("*"), F.sum("value"))
         writer = frame.writeStream.outputMode("update").foreachBatch(discard)
         query = writer.option("checkpointLocation", place.fresh("native")).start()
-        query.processAllAvailable()
+        return query, query.processAllAvailable
+
+    return _holding(int(held), start)
+
+
+def _holding(held: int, start: Callable[..., tuple[Any, Callable[[], None]]]) -> list[dict]:
+    """Start a query, wait as it says until it has all, and look at the memory."""
+    place = _held(held, 10, 10_000, fill=FILL)
+    with session(2, 2, heap_at_once=True) as spark:
+        query, wait = start(place.stream(spark), place)
+        wait()
         own = own_mb(os.getpid(), *descendants(os.getpid()))
         query.stop()
     place.remove()

@@ -18,12 +18,16 @@ __all__ = ["merge_arrivals"]
 
 
 def merge_arrivals(
-    operator: Mergeable, keys: int, codec: RowCodec, parts: pa.Table, view: StateView, delta: Delta
-) -> None:
-    """Put into ``delta``, in place of each part that arrived, the whole of all parts of its key that are here now.
+    operator: Mergeable, keys: int, codec: RowCodec, arrived: list[pa.RecordBatch], view: StateView, delta: Delta
+) -> int:
+    """Put into ``delta``, for each part that arrived, the whole of all parts of its key that are here now.
 
-    The first ``keys`` columns of the codec are those of the key.
+    The first ``keys`` columns of the codec are those of the key. Gives the state bytes of what arrived.
     """
+    moved_bytes = delta.import_(arrived)
+    if not moved_bytes:
+        return 0
+    parts = pa.Table.from_batches(arrived)
     hashes, hashes2 = (parts[name].to_numpy() for name in ("hash", "hash2"))
     without = Delta()
     without.drop(delta.dropped)
@@ -45,3 +49,4 @@ def merge_arrivals(
     named = rows.select(range(keys)).take(last)
     encoded = codec.encode(pa.table([*named.columns, *whole.columns], schema=codec.schema))
     delta.put(*names, encoded if operator.wakes_by is None else with_wakes(encoded, wakes))
+    return moved_bytes

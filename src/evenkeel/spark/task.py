@@ -237,13 +237,12 @@ class StageTask:
         delta = Delta()
         delta.drop(self.drops.get(channel, Selection()))
         import_started = time.perf_counter()
-        sources = [(opened.other(source), what) for source, what in self._fetched(channel)]
+        near = self.fetches.get(channel, {}).items()  # in others' working copies on this host, which stay as they are
+        sources = [(opened.other(source), what) for source, what in near if source in self.versions]
         if self.merges_arrivals:
             arrived = [*taken.states, *(rows for source, what in sources for rows in source.export(what))]
-            moved_bytes = delta.import_(arrived)
-            if moved_bytes:
-                parts, keys = pa.Table.from_batches(arrived), len(self.key_names)
-                merge_arrivals(self.operator, keys, codec, parts, view, delta)  # type: ignore[arg-type]
+            keys = len(self.key_names)
+            moved_bytes = merge_arrivals(self.operator, keys, codec, arrived, view, delta)  # type: ignore[arg-type]
         else:
             moved_bytes = delta.import_(taken.states) + sum(delta.adopt(*source) for source in sources)
         import_ms = 1000 * (time.perf_counter() - import_started)
@@ -293,10 +292,6 @@ class StageTask:
         yield from outputs.append_column(told, pa.nulls(outputs.num_rows, told.type)).to_batches()
         last = [*(pa.nulls(1, kind) for kind in outputs.schema.types), pa.array([json.dumps(ref.to_json())])]
         yield pa.RecordBatch.from_arrays(last, schema=outputs.schema.append(told))
-
-    def _fetched(self, channel: int) -> list[tuple[int, Selection]]:
-        """Give what comes from other channels of this host: their working copies have it, and stay as they are."""
-        return [(source, what) for source, what in self.fetches.get(channel, {}).items() if source in self.versions]
 
     def _by_role(self, rows: pa.Table, channel: int) -> tuple[Groups, Groups | None]:
         """Group the tuples of keys that are active here, and those of keys of which this is a backup, if any can be."""
