@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from evenkeel.errors import InvalidArgumentError
 from evenkeel.state.identity import KEY_BYTES, ascending, locate, pack
 from evenkeel.state.selection import NOTHING, Selection
+from evenkeel.state.totals import SlotTotals
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -104,6 +105,8 @@ class Delta:
         self.dropped: Selection = NOTHING
         self.adopted: list[tuple[StateView, Selection]] = []
         """Who on this host has states that this delta brings in, and which: they are read when it is written."""
+        self.adopted_totals = SlotTotals.empty()
+        """Keys and bytes of those states, per slot."""
         self.woken_until: int | None = None
         """If values begin with times (see :mod:`~evenkeel.state.wakes`): up to when keys have been called now."""
         self._writes: list[_Writes] = []
@@ -162,8 +165,10 @@ class Delta:
 
         ``source`` must stay open until the delta is written: only then is it read, and not held in memory.
         """
+        totals = source.totals_of(selection)
         self.adopted.append((source, selection))
-        return source.totals_of(selection).total_bytes
+        self.adopted_totals += totals
+        return totals.total_bytes
 
     def adopts(self, packed: NDArray[np.bytes_]) -> NDArray[np.bool_]:
         """Say which keys are among those adopted, whether they have a state or not."""

@@ -198,12 +198,9 @@ class StateView:
         pending = delta.pending()
         previous = pending.previous_bytes.copy()
         slots, _, _ = unpack(pending.keys)
-        adopted = SlotTotals.empty()
-        for source, selection in delta.adopted:
-            adopted += source.totals_of(selection)
         unknown = np.flatnonzero(previous == UNKNOWN)
         if len(unknown):
-            some = np.concatenate([self.totals().slots, adopted.slots])
+            some = np.concatenate([self.totals().slots, delta.adopted_totals.slots])
             held = np.isin(slots[unknown], some)  # most of what moves here comes to slots that are not
             previous[unknown[~held]] = ABSENT
             unknown = unknown[held]
@@ -212,7 +209,7 @@ class StateView:
         lengths = np.diff(_offsets(pending.values))
         after = np.where(_is_valid(pending.values), lengths + KEY_BYTES, ABSENT)
         written = SlotTotals.of(slots, (after != ABSENT).astype(np.int64) - (previous != ABSENT), after - previous)
-        return written + adopted + self.totals_of(delta.dropped, sign=-1)
+        return written + delta.adopted_totals + self.totals_of(delta.dropped, sign=-1)
 
     def totals_of(self, selection: Selection, *, sign: int = 1) -> SlotTotals:
         """Give keys and state bytes of what is selected, or with ``sign=-1`` what taking it away changes.
