@@ -21,7 +21,6 @@ import pyarrow.compute as pc
 import evenkeel.operators
 from benchmarks.applications import RULE, events
 from benchmarks.measure import repeated
-from evenkeel.hashing import hash_keys
 from evenkeel.operators import (
     NO_WATERMARK,
     Aggregate,
@@ -56,7 +55,7 @@ from evenkeel.operators import (
     first_story,
     lsh_keys,
 )
-from evenkeel.state import second_hash
+from evenkeel.state import both_hashes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -169,7 +168,7 @@ class Channel:
         rows, times = table.select(names), table["ts"].cast(pa.int64()).to_numpy()
         codec = RowCodec(self.operator.state_schema(rows.schema))
         now = Moment(batch, self.watermark, 0)
-        hashes = hash_keys(rows["word"]), second_hash(rows["word"])
+        hashes = both_hashes(rows["word"])
         keys = Groups.of(rows, ["word"], *hashes, times=times, now=now)
         held = [self.states.get(pair) for pair in zip(keys.hashes.tolist(), keys.hashes2.tolist(), strict=True)]
         before = pa.array(held, pa.large_binary())
@@ -177,7 +176,7 @@ class Channel:
         took = []
         for _ in range(repeats):
             started = time.process_time()
-            hashes = hash_keys(rows["word"]), second_hash(rows["word"])
+            hashes = both_hashes(rows["word"])
             groups = Groups.of(rows, ["word"], *hashes, times=times, now=now)
             update = self.operator.update(groups, codec.decode(before), known)
             after = codec.encode(update.states)

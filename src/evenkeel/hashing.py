@@ -14,9 +14,11 @@ import pyarrow as pa
 from evenkeel.errors import InvalidArgumentError, UnsupportedTypeError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
-__all__ = ["SPARK_SEED", "as_hashes", "hash_keys", "mix64"]
+__all__ = ["SPARK_SEED", "as_hashes", "hash_from", "hash_keys", "mix64"]
 
 SPARK_SEED = 42
 """The seed that Spark's SQL function ``xxhash64`` starts from."""
@@ -25,7 +27,7 @@ _NO_NULLS = np.empty(0, np.uint8)
 _LONG_DIGITS = 18  # decimals up to this precision fit a long, and Spark hashes them as one
 
 
-def hash_keys(*columns: Any, seed: int = SPARK_SEED) -> NDArray[np.int64]:
+def hash_keys(*columns: Any, seed: int | NDArray[np.int64] = SPARK_SEED) -> NDArray[np.int64]:
     """Hash a key column, or the columns of a composite key, as Spark's ``xxhash64`` does.
 
     Parameters
@@ -34,7 +36,7 @@ def hash_keys(*columns: Any, seed: int = SPARK_SEED) -> NDArray[np.int64]:
         Arrow arrays, chunked arrays, NumPy arrays or anything ``pyarrow.array`` takes, all of one length. A struct
         column stands for its fields. A null adds nothing to the hash of its row.
     seed
-        Where the first column starts from.
+        Where the first column starts from: for all rows, or, for each, the hash of columns that come before.
 
     Returns
     -------
@@ -59,6 +61,11 @@ def hash_keys(*columns: Any, seed: int = SPARK_SEED) -> NDArray[np.int64]:
     >>> hash_keys([1, 2], ["a", None]).tolist()
     [-8527884376001292090, -3341702809300393011]
     """
+    return hash_from((seed,), *columns)[0]
+
+
+def hash_from(seeds: Sequence[int | NDArray[np.int64]], *columns: Any) -> list[NDArray[np.int64]]:
+    """Hash as :func:`hash_keys` does, from one seed and from another; text is read once for two."""
     if not columns:
         raise InvalidArgumentError("hash_keys needs at least one column; got none.")
     arrays = [_as_arrow(column) for column in columns]
@@ -67,10 +74,11 @@ def hash_keys(*columns: Any, seed: int = SPARK_SEED) -> NDArray[np.int64]:
         raise InvalidArgumentError(
             f"The columns of a composite key must have one length; got {[len(array) for array in arrays]}."
         )
-    hashes = np.full(lengths.pop(), np.int64(seed).view(np.uint64), np.uint64)
+    rows = lengths.pop()
+    hashes = [np.array(np.broadcast_to(np.asarray(seed, np.int64), rows)).view(np.uint64) for seed in seeds]
     for array in arrays:
-        _fold(array, hashes)
-    return hashes.view(np.int64)
+        _fold(array, *hashes)
+    return [found.view(np.int64) for found in hashes]
 
 
 def as_hashes(keys: Any) -> NDArray[np.int64]:
@@ -104,27 +112,29 @@ def _as_arrow(column: Any) -> pa.Array | pa.ChunkedArray:
         raise UnsupportedTypeError(f"These keys cannot be hashed: {error}") from error
 
 
-def _fold(array: pa.Array | pa.ChunkedArray, hashes: NDArray[np.uint64]) -> None:
-    """Fold one column into the running hashes, in place."""
+def _fold(array: pa.Array | pa.ChunkedArray, *hashes: NDArray[np.uint64]) -> None:
+    """Fold one column into the running hashes, of each seed, in place."""
     if isinstance(array, pa.ChunkedArray):
         start = 0
         for chunk in array.chunks:
-            _fold(chunk, hashes[start : start + len(chunk)])
+            _fold(chunk, *(found[start : start + len(chunk)] for found in hashes))
             start += len(chunk)
         return
     kind = array.type
     if pa.types.is_dictionary(kind):
-        _fold(array.dictionary_decode(), hashes)
+        _fold(array.dictionary_decode(), *hashes)
     elif pa.types.is_null(kind) or len(array) == 0:
         _check_hashable(kind)
     elif pa.types.is_struct(kind):
-        _fold_struct(array, hashes)
+        # flatten() gives the struct's own nulls to its fields: a null struct adds nothing, as in Spark.
+        for field in array.flatten():
+            _fold(field, *hashes)
     elif _is_text(kind):
-        _fold_text(array, hashes)
+        _fold_text(array, *hashes)
     elif pa.types.is_decimal(kind):
-        _fold_decimal(array, hashes)
+        _fold_decimal(array, *hashes)
     else:
-        _fold_number(array, hashes)
+        _fold_number(array, *hashes)
 
 
 def _check_hashable(kind: pa.DataType) -> None:
@@ -150,13 +160,7 @@ def _is_text(kind: pa.DataType) -> bool:
     )
 
 
-def _fold_struct(array: pa.StructArray, hashes: NDArray[np.uint64]) -> None:
-    # flatten() gives the struct's own nulls to its fields: a null struct adds nothing, as in Spark.
-    for field in array.flatten():
-        _fold(field, hashes)
-
-
-def _fold_text(array: pa.Array, hashes: NDArray[np.uint64]) -> None:
+def _fold_text(array: pa.Array, *hashes: NDArray[np.uint64]) -> None:
     from evenkeel._kernels import xxhash64
 
     kind = array.type
@@ -167,10 +171,11 @@ def _fold_text(array: pa.Array, hashes: NDArray[np.uint64]) -> None:
     _, offsets, data = array.buffers()
     ends = np.frombuffer(offsets, np.int64 if wide else np.int32)[array.offset : array.offset + len(array) + 1]
     text = np.frombuffer(data, np.uint8) if data is not None and data.size else _NO_NULLS
-    xxhash64.fold_strings(text, ends, *_validity(array), hashes)
+    fold = xxhash64.fold_strings_twice if len(hashes) == 2 else xxhash64.fold_strings
+    fold(text, ends, *_validity(array), *hashes)
 
 
-def _fold_decimal(array: pa.Array, hashes: NDArray[np.uint64]) -> None:
+def _fold_decimal(array: pa.Array, *hashes: NDArray[np.uint64]) -> None:
     from evenkeel._kernels import xxhash64
 
     kind = array.type
@@ -181,13 +186,14 @@ def _fold_decimal(array: pa.Array, hashes: NDArray[np.uint64]) -> None:
     if not pa.types.is_decimal128(kind):
         array = array.cast(pa.decimal128(kind.precision, kind.scale))
     words = np.frombuffer(array.buffers()[1], np.int64).reshape(-1, 2)[array.offset : array.offset + len(array)]
-    if kind.precision <= _LONG_DIGITS:
-        xxhash64.fold_longs(words[:, 0], *_validity(array), hashes)
-    else:
-        xxhash64.fold_wide_decimals(words, *_validity(array), hashes)
+    for found in hashes:
+        if kind.precision <= _LONG_DIGITS:
+            xxhash64.fold_longs(words[:, 0], *_validity(array), found)
+        else:
+            xxhash64.fold_wide_decimals(words, *_validity(array), found)
 
 
-def _fold_number(array: pa.Array, hashes: NDArray[np.uint64]) -> None:
+def _fold_number(array: pa.Array, *hashes: NDArray[np.uint64]) -> None:
     from evenkeel._kernels import xxhash64
 
     storage = _numeric_storage(array)
@@ -196,7 +202,8 @@ def _fold_number(array: pa.Array, hashes: NDArray[np.uint64]) -> None:
     if values.dtype.kind == "f":
         values = _java_bits(values)
     fold = xxhash64.fold_longs if values.dtype == np.int64 else xxhash64.fold_ints
-    fold(values, *_validity(storage), hashes)
+    for found in hashes:
+        fold(values, *_validity(storage), found)
 
 
 def _numeric_storage(array: pa.Array) -> pa.Array:

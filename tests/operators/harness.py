@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from evenkeel.hashing import hash_keys
 from evenkeel.operators import NEVER, NO_WATERMARK, Groups, Mergeable, Moment, RowCodec, fold
-from evenkeel.state import second_hash
+from evenkeel.state import both_hashes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,7 +45,7 @@ def groups_of(
     """Group tuples as the engine does."""
     columns = [rows[name] for name in key]
     times = None if event_time is None else microseconds_of(rows[event_time])
-    return Groups.of(rows, key, hash_keys(*columns), second_hash(*columns), times=times, now=now)
+    return Groups.of(rows, key, *both_hashes(*columns), times=times, now=now)
 
 
 def microseconds_of(column: pa.ChunkedArray) -> np.ndarray:
@@ -78,7 +77,7 @@ class Stage:
         keys = pa.Table.from_pylist(
             [dict(zip(self.key_schema.names, key, strict=True)) for key in due], self.key_schema
         )
-        return groups.and_keys(keys, hash_keys(*keys.columns), second_hash(*keys.columns)) if due else groups
+        return groups.and_keys(keys, *both_hashes(*keys.columns)) if due else groups
 
     def states(self, groups: Groups) -> tuple[list[Key], pa.Table]:
         """The states of a batch's keys, nulls where there is none."""

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from evenkeel.hashing import hash_keys
 from evenkeel.operators import Groups
-from evenkeel.state import second_hash
+from evenkeel.state import both_hashes
 from evenkeel.state.identity import ascending, pack
 
 SLOTS = st.sampled_from([1, 2, 64, 4096])
@@ -30,7 +30,7 @@ def check(groups, words, slots):
 @given(st.lists(st.integers(0, 300).map(str), min_size=1, max_size=200), SLOTS)
 def test_keys_are_in_the_order_of_slot_and_hash(words, slots):
     keys = pa.array(words)
-    groups = groups_of(words, hash_keys(keys), second_hash(keys), slots)
+    groups = groups_of(words, *both_hashes(keys), slots)
     check(groups, words, slots)
     assert ascending(pack(groups.hashes % slots, groups.hashes, groups.hashes2)) is None
 
@@ -38,7 +38,7 @@ def test_keys_are_in_the_order_of_slot_and_hash(words, slots):
 @given(st.lists(st.integers(0, 300).map(str), min_size=1, max_size=200))
 def test_without_slots_keys_are_in_the_order_in_which_they_came(words):
     keys = pa.array(words)
-    groups = groups_of(words, hash_keys(keys), second_hash(keys), None)
+    groups = groups_of(words, *both_hashes(keys), None)
     assert groups.keys["word"].to_pylist() == list(dict.fromkeys(words))
     assert groups.keys["word"].take(pa.array(groups.key_of)).to_pylist() == words
     assert groups.hashes.tolist() == hash_keys(groups.keys["word"]).tolist()

@@ -17,7 +17,7 @@ from numba.core.dispatcher import Dispatcher
 from evenkeel.hashing import hash_keys
 from evenkeel.operators import Groups
 from evenkeel.routing import RoutingTable
-from evenkeel.state import second_hash
+from evenkeel.state import both_hashes
 from evenkeel.state.environment import SharedEnvironment
 from evenkeel.state.identity import pack
 from evenkeel.state.reader import Reader
@@ -34,7 +34,7 @@ rows = pa.table({"word": ["a", "b", "a"], "n": [1, 2, 3], "day": pa.array([1, 2,
 for names in (["word"], ["n"], ["day"], ["word", "n"]):
     columns = [rows[name] for name in names]
     hashes = hash_keys(*columns)
-    Groups.of(rows, names, hashes, second_hash(*columns))
+    Groups.of(rows, names, *both_hashes(*columns))
     RoutingTable.even(3).home(hashes)
 keys = pack([1, 2], [3, 4], [5, 6])
 with shared.env.begin(write=True) as txn:

@@ -6,16 +6,15 @@ import pytest
 from pyarrow import fs
 
 from evenkeel.errors import InvalidArgumentError
-from evenkeel.hashing import hash_keys
 from evenkeel.state import (
     Delta,
     Selection,
     StateStore,
+    both_hashes,
     forget,
     forget_others,
     held_copies,
     opening,
-    second_hash,
     working_copy,
 )
 from state.state_world import Stage, as_dict, get, keys_of, name_of, put, rows_of, totals_of
@@ -148,7 +147,7 @@ def test_keys_that_share_a_hash_are_told_apart_by_the_second(stage):
 
 def test_a_key_of_ten_megabytes_and_a_null_key_are_keys_like_any_other(stage):
     keys = pa.array(["x" * 10_000_000, None, ""])
-    hashes, hashes2 = hash_keys(keys), second_hash(keys)
+    hashes, hashes2 = both_hashes(keys)
     store = stage.store()
     with store.open(None) as view:
         delta = Delta()

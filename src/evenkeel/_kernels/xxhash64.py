@@ -119,6 +119,31 @@ def hash_bytes(data: Bytes, at: int, length: int, seed: np.uint64) -> np.uint64:
 
 
 @compiled
+def hash_few_bytes_twice(
+    data: Bytes, at: int, length: int, seed: np.uint64, seed2: np.uint64
+) -> tuple[np.uint64, np.uint64]:
+    """XXH64 of less than 32 bytes from two seeds: what takes time is to look how many are left, which is done once."""
+    end = at + length
+    state, state2 = seed + P5 + np.uint64(length), seed2 + P5 + np.uint64(length)
+    while at <= end - 8:
+        lane = rotate_left(word64(data, at) * P2, 31) * P1
+        state, state2 = state ^ lane, state2 ^ lane
+        state, state2 = rotate_left(state, 27) * P1 + P4, rotate_left(state2, 27) * P1 + P4
+        at += 8
+    if at <= end - 4:
+        lane = word32(data, at) * P1
+        state, state2 = state ^ lane, state2 ^ lane
+        state, state2 = rotate_left(state, 23) * P2 + P3, rotate_left(state2, 23) * P2 + P3
+        at += 4
+    while at < end:
+        lane = np.uint64(data[np.uint64(at)]) * P5
+        state, state2 = state ^ lane, state2 ^ lane
+        state, state2 = rotate_left(state, 11) * P1, rotate_left(state2, 11) * P1
+        at += 1
+    return avalanche(state), avalanche(state2)
+
+
+@compiled
 def fold_longs(values: NDArray[np.int64], validity: Bytes, offset: int, hashes: Hashes) -> None:
     for i in range(len(values)):
         if is_valid(validity, offset + i):
@@ -139,6 +164,22 @@ def fold_strings(data: Bytes, ends: NDArray[np.int64], validity: Bytes, offset: 
         if is_valid(validity, offset + i):
             at = np.int64(ends[i])
             hashes[i] = hash_bytes(data, at, np.int64(ends[i + 1]) - at, hashes[i])
+
+
+@compiled
+def fold_strings_twice(
+    data: Bytes, ends: NDArray[np.int64], validity: Bytes, offset: int, hashes: Hashes, hashes2: Hashes
+) -> None:
+    """As :func:`fold_strings`, into two columns of hashes."""
+    for i in range(len(hashes)):
+        if is_valid(validity, offset + i):
+            at = np.int64(ends[i])
+            length = np.int64(ends[i + 1]) - at
+            if length < 32:
+                hashes[i], hashes2[i] = hash_few_bytes_twice(data, at, length, hashes[i], hashes2[i])
+            else:
+                hashes[i] = hash_bytes(data, at, length, hashes[i])
+                hashes2[i] = hash_bytes(data, at, length, hashes2[i])
 
 
 @compiled

@@ -252,7 +252,7 @@ def number_keys(hashes: Offsets, hashes2: Offsets, places: NDArray[np.int32], fi
     found = 0
     for i in range(len(hashes)):
         # The low bits of the keys of one channel are alike: they chose the slot.
-        place = np.int64((np.uint64(hashes2[i]) >> np.uint64(20)) & mask)
+        place = (np.uint64(hashes2[i]) >> np.uint64(20)) & mask
         while True:
             key = places[place]
             if key < 0:
@@ -261,8 +261,9 @@ def number_keys(hashes: Offsets, hashes2: Offsets, places: NDArray[np.int32], fi
                 key_of[i] = found
                 found += 1
                 break
-            if hashes[first[key]] == hashes[i] and hashes2[first[key]] == hashes2[i]:
+            at = np.uint64(first[np.uint64(key)])  # without a sign: no look at each step whether to count from the end
+            if hashes[at] == hashes[i] and hashes2[at] == hashes2[i]:
                 key_of[i] = key
                 break
-            place = (place + 1) & np.int64(mask)
+            place = (place + np.uint64(1)) & mask
     return found

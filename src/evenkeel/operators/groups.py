@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -41,7 +42,7 @@ class Moment:
     time: int = 0
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Groups:
     """All tuples of a channel in one batch, and which key each of them has.
 
@@ -111,7 +112,7 @@ class Groups:
     def __len__(self) -> int:
         return len(self.hashes)
 
-    @property
+    @cached_property
     def counts(self) -> NDArray[np.int64]:
         """How many tuples each key has."""
         return np.bincount(self.key_of, minlength=len(self))

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from evenkeel.hashing import hash_keys
 from evenkeel.operators import NEVER, NO_WATERMARK, Groups, Moment
 from evenkeel.operators.mergeable import sql_name, sql_of_lift
 from evenkeel.operators.split import MergedColumns, Partial, part_columns
 from evenkeel.spark.times import LATE, TIME, event_times
-from evenkeel.state import second_hash
+from evenkeel.state import both_hashes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -78,10 +77,8 @@ class Lift:
 
     def __call__(self, rows: pa.Table) -> tuple[pa.Table, NDArray[np.int64]]:
         """Give the states, and the hash of each one's key."""
-        columns = [rows[name] for name in self.key_names]
         times = event_times(rows, self.event_time)
-        hashes = hash_keys(*columns)
-        hashes2 = second_hash(*columns)
+        hashes, hashes2 = both_hashes(*(rows[name] for name in self.key_names))
         groups = Groups.of(rows, self.key_names, hashes, hashes2, times=times, now=self.now, slots=None)
         newest = np.full(len(groups), NO_WATERMARK)
         if times is not None:
@@ -92,8 +89,7 @@ class Lift:
 
     def gather(self, parts: pa.Table) -> pa.Table:
         """Merge what several calls gave, so that each key has one state again."""
-        columns = [parts[name] for name in self.key_names]
-        hashes, hashes2 = hash_keys(*columns), second_hash(*columns)
+        hashes, hashes2 = both_hashes(*(parts[name] for name in self.key_names))
         groups = Groups.of(parts, self.key_names, hashes, hashes2, now=self.now, slots=None)
         tuples, late, newest = (np.full(len(groups), least) for least in (0, 0, NO_WATERMARK))
         np.add.at(tuples, groups.key_of, parts[TUPLES].to_numpy())

@@ -28,11 +28,12 @@ def warm_up() -> None:
     from evenkeel.hashing import hash_keys
     from evenkeel.operators import Groups, RowCodec
     from evenkeel.routing import RoutingTable
-    from evenkeel.state import second_hash
+    from evenkeel.state import both_hashes
     from evenkeel.state.pages import load_loops
 
     rows = pa.table({"text": ["a"], "long": [1], "int": pa.array([1], pa.int32())})
-    hashes, hashes2 = hash_keys(*rows.columns), second_hash(*rows.columns)
+    hash_keys(*rows.columns)
+    hashes, hashes2 = both_hashes(*rows.columns)
     Groups.of(rows.filter(pa.array([True])), rows.column_names, hashes, hashes2)
     RoutingTable.even(2).evolve(pin_hashes=hashes, pin_channels=np.ones(1, np.int64)).home(hashes)
     codec = RowCodec(rows.schema)

@@ -20,12 +20,14 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["HOME", "HOME_ROWS", "PLACE", "Homes", "executors", "host_name", "seat_of"]
+__all__ = ["HOME", "PLACE", "ROWS", "STATE", "WIDTH", "Homes", "executors", "host_name", "seat_of"]
 
 HOME = "__evenkeel_home"
 PLACE = "__evenkeel_place"
-HOME_ROWS = 2
-"""How often a task finds its home row."""
+ROWS, WIDTH, STATE = "__evenkeel_rows", "__evenkeel_width", "__evenkeel_state"
+"""The columns of parcels: with rows, with the bytes of a tuple among those that they were made of, and with state that
+moves."""
+_PARCELS = pa.schema({ROWS: pa.binary(), WIDTH: pa.int32(), STATE: pa.binary()})
 _ATTEMPTS = 3
 
 
@@ -87,7 +89,7 @@ class Homes:
     Parameters
     ----------
     rows
-        The cached home rows: mark and number of each seat; see :func:`seat_of`.
+        The cached home rows: mark and number of each seat, see :func:`seat_of`, and no parcel.
     places, marks
         The placement value of each seat, for rows that go there, and for home rows, which is below 0.
     seats
@@ -104,7 +106,7 @@ class Homes:
     seats: tuple[str, ...]
     channels: tuple[int, ...]
     executors: frozenset[str]
-    _made: dict[str, DataFrame] = field(default_factory=dict)
+    _made: dict[tuple[str, ...], DataFrame] = field(default_factory=dict)
 
     @classmethod
     def form(cls, spark: SparkSession, loads: Sequence[float], before: Mapping[int, str]) -> Homes:
@@ -118,7 +120,8 @@ class Homes:
             # Spark knows what is cached by its content: rows made again must differ, or they share a cache and its end.
             first = len(places) * next(_formed)
             seats_made = pa.array(range(first, first + len(places)), pa.int32())
-            table = pa.table({PLACE: pa.array(marks, pa.int32()), HOME: seats_made})
+            marked = pa.table({PLACE: pa.array(marks, pa.int32()), HOME: seats_made})
+            table = pa.concat_tables([marked, _PARCELS.empty_table()], promote_options="default")
             rows = spark.createDataFrame(table).repartition(len(places), PLACE).persist(StorageLevel.MEMORY_AND_DISK)
             seats = _seats(rows)  # The first to read them caches them, where Spark finds room: evenly, as a rule.
             made.append((_difference(seats, _hosts(spark)), rows, seats))
@@ -146,16 +149,26 @@ class Homes:
         return not left.issuperset(self.seats) or not hosts.issuperset(self.seats)
 
     @property
-    def twice(self) -> DataFrame:
-        """The marks of the home rows, as a stage unites them with its own.
+    def votes(self) -> int:
+        """How often a task finds its home row: twice where there may be more than one host.
 
         Spark asks all parents of a union where a task should run, and where they disagree the majority decides:
         shuffled rows have one vote for each host that sent many of them.
         """
-        if "twice" not in self._made:
-            marks = self.rows.select(PLACE)
-            self._made["twice"] = marks.unionByName(marks)
-        return self._made["twice"]
+        return 1 if len(set(map(_host, self.executors))) == 1 else 2
+
+    def with_rows(self, rows: DataFrame, columns: Sequence[str]) -> DataFrame:
+        """Unite the home rows with those of a stage, of which the columns are told; the home rows come first.
+
+        Where all columns are those of parcels, which the home rows have, Spark has nothing to add to these.
+        """
+        parcels = set(columns) <= {PLACE, *_PARCELS.names}
+        kept = tuple(columns) if parcels else (PLACE,)
+        if kept not in self._made:
+            marks = self.rows.select(*kept)
+            self._made[kept] = marks if self.votes == 1 else marks.union(marks)
+        homes = self._made[kept]
+        return homes.union(rows) if parcels else homes.unionByName(rows, allowMissingColumns=True)
 
     @property
     def hosts(self) -> dict[int, str]:

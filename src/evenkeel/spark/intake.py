@@ -11,19 +11,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evenkeel.spark.columns import ORDER
-from evenkeel.spark.homes import PLACE
+from evenkeel.spark.homes import PLACE, ROWS, STATE, WIDTH
 from evenkeel.spark.parcels import unpacked
-from evenkeel.spark.routes import ROWS
-from evenkeel.spark.sending import WIDTH
 from evenkeel.state import EXPORTED
 
 if TYPE_CHECKING:
     from evenkeel.spark.combine import Lift
 
-__all__ = ["STATE", "Intake"]
+__all__ = ["Intake"]
 
-STATE = "__evenkeel_state"
-"""The column of parcels with state that moves."""
 _AT_ONCE = 8192
 """How many tuples are lifted together, at least, while others are still to come; Spark sends 10,000 at once."""
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from evenkeel.hashing import hash_keys
+from evenkeel.spark.homes import ROWS
 from evenkeel.spark.parcels import packed, together
 from evenkeel.spark.worker import promptly
 
@@ -18,11 +19,8 @@ if TYPE_CHECKING:
 
     from evenkeel.routing import Router
 
-__all__ = ["ROWS", "Route"]
+__all__ = ["Route"]
 
-
-ROWS = "__evenkeel_rows"
-"""The column of parcels with tuples."""
 _AT_ONCE = 4 << 20
 """How many bytes of tuples are routed and packed at once, about."""
 

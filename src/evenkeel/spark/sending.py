@@ -14,8 +14,8 @@ from evenkeel.hashing import hash_keys
 from evenkeel.operators import Moment
 from evenkeel.routing import RoutingTable
 from evenkeel.spark.columns import ORDER
+from evenkeel.spark.homes import ROWS, WIDTH
 from evenkeel.spark.parcels import packed, parcel_type, together
-from evenkeel.spark.routes import ROWS
 from evenkeel.spark.worker import promptly
 from evenkeel.state import StoredFile
 
@@ -27,10 +27,8 @@ if TYPE_CHECKING:
     from evenkeel.spark.combine import Lift
     from evenkeel.state import Checkpoint
 
-__all__ = ["ORDER_SETTING", "SENT", "WIDTH", "Order", "Sending", "SendingAhead"]
+__all__ = ["ORDER_SETTING", "SENT", "Order", "Sending", "SendingAhead"]
 
-WIDTH = "__evenkeel_width"
-"""The bytes of a tuple among those that a parcel was made of."""
 SENT = f"{parcel_type(ROWS)}, {WIDTH} int"
 """The columns of what is sent."""
 _AT_ONCE = 16 << 20

@@ -17,13 +17,12 @@ from evenkeel.routing.replicas import switchable
 from evenkeel.spark.carriage import Carriage, carriage
 from evenkeel.spark.columns import ORDER, at_addresses, channel_of, with_channel, with_copies
 from evenkeel.spark.combine import Combining, Form, Lift
-from evenkeel.spark.homes import PLACE, Homes, executors
-from evenkeel.spark.intake import STATE
+from evenkeel.spark.homes import PLACE, ROWS, STATE, WIDTH, Homes, executors
 from evenkeel.spark.parcels import parcel_type
 from evenkeel.spark.probe import WarmProbe
-from evenkeel.spark.routes import ROWS, Route
+from evenkeel.spark.routes import Route
 from evenkeel.spark.run import StageRun
-from evenkeel.spark.sending import SENT, WIDTH, Order, Sending, SendingAhead
+from evenkeel.spark.sending import SENT, Order, Sending, SendingAhead
 from evenkeel.spark.steps import Steps
 from evenkeel.spark.task import REPORT, StageTask
 from evenkeel.spark.types import spark_type
@@ -179,6 +178,7 @@ class KeyedStage:
             router=self.router,
             addresses=homes.addresses,
             marks=homes.marks,
+            votes=homes.votes,
             seats=homes.channels,
             seats_before=old.channels,
             versions=dict(versions),
@@ -205,10 +205,10 @@ class KeyedStage:
             exported = old.rows.mapInArrow(task.export, parcel_type(STATE))
             arriving, columns = arriving.unionByName(exported, allowMissingColumns=True), [*columns, STATE]
         shuffled = self._steps.repartition(arriving, table.channels, PLACE)
+        columns = [PLACE, *columns]
         # A task sees its home rows first, and knows who it is before tuples come.
-        everything = homes.twice.unionByName(shuffled, allowMissingColumns=True)
-        columns = [PLACE, *map(sql_name, columns)]
-        output = self._steps.map(everything, columns, task.run, self._output_type(task))
+        everything = homes.with_rows(shuffled, columns)
+        output = self._steps.map(everything, list(map(sql_name, columns)), task.run, self._output_type(task))
         run = StageRun(output, self.name, batch, attempts, task, self.checkpoint, homes)
         if keep:
             run.kept = output.persist(StorageLevel.MEMORY_AND_DISK)

@@ -20,14 +20,13 @@ from evenkeel.errors import (
     MisplacedTaskError,
     StageFailedError,
 )
-from evenkeel.hashing import hash_keys
 from evenkeel.operators import NEVER, Groups, RowCodec
 from evenkeel.spark.ahead import OPENING, OpenedAhead, catch_up_later, read_ahead
 from evenkeel.spark.arrivals import merge_arrivals
 from evenkeel.spark.carriage import targets_of
 from evenkeel.spark.combine import TUPLES
-from evenkeel.spark.homes import HOME, HOME_ROWS, host_name, seat_of
-from evenkeel.spark.intake import STATE, Intake
+from evenkeel.spark.homes import HOME, STATE, host_name, seat_of
+from evenkeel.spark.intake import Intake
 from evenkeel.spark.loads import levels_asked, loads_of, state_bytes, sum_of
 from evenkeel.spark.parcels import packed
 from evenkeel.spark.times import LATE, event_times
@@ -38,8 +37,8 @@ from evenkeel.state import (
     ManifestRef,
     Selection,
     StateStore,
+    both_hashes,
     forget_others,
-    second_hash,
     with_wakes,
     without_wakes,
 )
@@ -78,6 +77,8 @@ class StageTask:
         Where keys are in this batch: by the table, or by a router.
     addresses, marks
         The placement value of each channel, and of each seat's home row, which is below 0.
+    votes
+        How often a task finds its home row.
     seats, seats_before
         The channel that sits in each home, now and for what leaves.
     versions
@@ -125,6 +126,7 @@ class StageTask:
     router: Router | None
     addresses: tuple[int, ...]
     marks: tuple[int, ...]
+    votes: int
     seats: tuple[int, ...]
     seats_before: tuple[int, ...]
     versions: Mapping[int, ManifestRef]
@@ -212,7 +214,7 @@ class StageTask:
             homes += taken.take(batch)
             if homes:
                 opened.begin(self._channel_at(homes[0]))
-        if len(homes) != HOME_ROWS or len(set(homes)) != 1:
+        if len(homes) != self.votes or len(set(homes)) != 1:
             raise MisplacedTaskError(
                 f"A task of stage {self.stage!r} found the home rows {sorted(homes)} instead of one home. This "
                 "version or these settings of Spark do not keep a union partition-aware; nothing is committed.",
@@ -298,7 +300,7 @@ class StageTask:
         columns = [rows[name] for name in self.key_names]
         if self.refuses_null_keys and any(column.null_count for column in columns):
             raise ValueError("a row has a null in its key, and null_keys is 'error'.")
-        hashes, hashes2, times = hash_keys(*columns), second_hash(*columns), event_times(rows, self.event_time)
+        (hashes, hashes2), times = both_hashes(*columns), event_times(rows, self.event_time)
         how: Any = {"now": self.now, "slots": self.table.slots}
 
         def groups(mine: NDArray[np.bool_] | None = None) -> Groups:

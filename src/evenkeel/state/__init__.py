@@ -10,7 +10,7 @@ from evenkeel.state.checkpoint import Checkpoint, Commit
 from evenkeel.state.copies import HeldCopy, forget, forget_others, held_copies
 from evenkeel.state.delta import Delta
 from evenkeel.state.files import Files, StoredFile
-from evenkeel.state.identity import KEY_BYTES, SECOND_SEED, second_hash
+from evenkeel.state.identity import KEY_BYTES, SECOND_SEED, both_hashes
 from evenkeel.state.lease import Lease
 from evenkeel.state.manifest import Manifest, ManifestRef
 from evenkeel.state.retention import Cleaned, clean
@@ -40,12 +40,12 @@ __all__ = [
     "StateStore",
     "StateView",
     "StoredFile",
+    "both_hashes",
     "clean",
     "exported",
     "forget",
     "forget_others",
     "held_copies",
-    "second_hash",
     "wakes_of",
     "with_wakes",
     "without_wakes",

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evenkeel.errors import InvalidArgumentError
-from evenkeel.hashing import hash_keys
+from evenkeel.hashing import SPARK_SEED, hash_from, hash_keys
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -32,11 +32,11 @@ __all__ = [
     "as_list",
     "as_values",
     "ascending",
+    "both_hashes",
     "count_up_to",
     "locate",
     "pack",
     "pairs_of",
-    "second_hash",
     "unpack",
 ]
 
@@ -51,24 +51,23 @@ _FEW = 32
 """Pieces up to which it is quicker to merge them than to sort all."""
 
 
-def second_hash(*columns: Any) -> NDArray[np.int64]:
-    """Hash keys a second time, independently of :func:`~evenkeel.hashing.hash_keys`.
+def both_hashes(*columns: Any) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Hash keys twice: as :func:`~evenkeel.hashing.hash_keys` does, and independently of that.
 
-    Spark's hash skips nulls, so that ``("a", null)`` and ``(null, "a")`` are one to it under every seed. Here each part
-    of a composite key also adds whether it is null. Equal to Spark's ``xxhash64(4242L, columns…, isnull(column)…)``,
-    where the marks are left out for a key of one plain column. O(rows).
+    Spark's hash skips nulls, so that ``("a", null)`` and ``(null, "a")`` are one to it under every seed. In the second
+    each part of a composite key also adds whether it is null. Equal to Spark's ``xxhash64(4242L, columns…,
+    isnull(column)…)``, where the marks are left out for a key of one plain column. O(rows).
 
     >>> import pyarrow as pa
-    >>> left, right = pa.array(["a", None]), pa.array([None, "a"])
-    >>> hash_keys(left, right).tolist() == hash_keys(right, left).tolist()
-    True
-    >>> bool((second_hash(left, right) == second_hash(right, left)).any())
-    False
+    >>> hashes, hashes2 = both_hashes(pa.array(["a", None]), pa.array([None, "a"]))
+    >>> bool(hashes[0] == hashes[1]), bool(hashes2[0] == hashes2[1])
+    (True, False)
     """
     arrays = [column if isinstance(column, (pa.Array, pa.ChunkedArray)) else _as_arrow(column) for column in columns]
-    plain = len(arrays) == 1 and not pa.types.is_struct(arrays[0].type)
-    marks = [] if plain else [mark for array in arrays for mark in _null_marks(array)]
-    return hash_keys(*arrays, *marks, seed=SECOND_SEED)
+    hashes, hashes2 = hash_from((SPARK_SEED, SECOND_SEED), *arrays)
+    if len(arrays) > 1 or pa.types.is_struct(arrays[0].type):
+        hashes2 = hash_keys(*(mark for array in arrays for mark in _null_marks(array)), seed=hashes2)
+    return hashes, hashes2
 
 
 def _as_arrow(column: Any) -> pa.Array:
