@@ -104,3 +104,15 @@ def test_more_rows_go_at_once_where_they_are_narrow_unless_the_user_chose_a_numb
 
     _run(users, tmp_path, sink)
     assert seen == ([chosen] * 5 if chosen else ["10000", "50000", "50000", "10000", "50000"])
+
+
+def test_what_began_the_stream_is_known_in_each_batch_also_where_a_sink_collects(spark, tmp_path):
+    write_batches(tmp_path / "in", [pa.table({"word": ["a", "b"]})] * 3)
+    told = []
+
+    def sink(results, batch) -> None:
+        told.append(results.sparkSession.sparkContext.getLocalProperty("callSite.short"))
+        results.collect()
+
+    _run(spark, tmp_path, sink)
+    assert [site is not None and site.startswith("start at") for site in told[1:]] == [True, True]

@@ -16,6 +16,8 @@ __all__ = ["OwnSession"]
 _ADAPTIVE = "spark.sql.adaptive.enabled"
 _PARTITIONS = "spark.sql.shuffle.partitions"
 _MOST_BYTES, _MOST_ROWS = (f"spark.sql.execution.arrow.max{what}PerBatch" for what in ("Bytes", "Records"))
+_CALL_SITE = "callSite.short"
+"""Where Spark's thread of a stream is told what began it, so that it need not be looked for."""
 _NO_LIMIT = 2**31 - 1
 _MANY_ROWS = 50_000
 """How many narrow rows go to Python at once, if nobody chose a number: five times as many as Spark sends by itself."""
@@ -34,6 +36,7 @@ class OwnSession:
     _chosen: bool = True
     """Whether somebody chose how many rows go at once."""
     _set: dict[str, str] = field(default_factory=dict)
+    _call_site: str | None = None
 
     def prepare(self, session: SparkSession, users: SparkSession) -> None:
         """Set what holds for all batches, where the user's own session does not say otherwise.
@@ -44,6 +47,7 @@ class OwnSession:
         """
         from pyspark.errors import PySparkException
 
+        self._call_site = session.sparkContext.getLocalProperty(_CALL_SITE)
         session.conf.set(_ADAPTIVE, value=False)
         java: Any = users._jsparkSession  # noqa: SLF001 - only there it is known what somebody has set
         settings = java.sessionState().conf()
@@ -56,12 +60,16 @@ class OwnSession:
             self._set = self._usual
 
     def fit(self, session: SparkSession, reports: Iterable[dict[str, Any]], *, slow: bool) -> None:
-        """Set what depends on the rows, going by the batch before.
+        """Set what depends on the batch before: on its rows, and on what it has left in this thread.
+
+        PySpark's own ``collect``, ours or a sink's, makes the thread forget what began the stream. Spark then looks for
+        it in the stack whenever it makes an RDD, dozens of times a batch.
 
         For each row that goes to Python, Spark adds up the bytes of all that go with it, which takes as long as to
         write them. Where as many rows as go at once are far from the limit, that is left out; where they would be if
         more went at once, more do, unless an operator is slow, which is to begin as soon as there are any.
         """
+        session.sparkContext.setLocalProperty(_CALL_SITE, self._call_site)  # type: ignore[arg-type] # or none
         widest = _LEEWAY * max((report["row_bytes"] for report in reports), default=_NO_LIMIT)
         rows = int(self._usual.get(_MOST_ROWS, 0))
         fitting = dict(self._usual)
