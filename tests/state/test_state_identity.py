@@ -115,6 +115,30 @@ def test_every_key_that_can_be_hashed_has_a_second_hash_of_its_own(column):
     assert not (hashes == hash_keys(column)).any()
 
 
+WORDS = st.lists(st.none() | st.text(max_size=70), min_size=1, max_size=20)
+
+
+@given(WORDS, st.data())
+def test_text_hashed_twice_in_one_walk_has_the_hashes_that_it_has_in_two(words, data):
+    start, cut = (data.draw(st.integers(0, len(words))) for _ in range(2))
+    array = pa.array(words, pa.string())[start:]
+    for column in (array, pa.chunked_array([array[:cut], array[cut:]]), array.cast(pa.large_binary())):
+        hashes, hashes2 = both_hashes(column)
+        assert hashes.tolist() == hash_keys(column).tolist()
+        assert hashes2.tolist() == hash_keys(column, seed=SECOND_SEED).tolist()
+
+
+@given(st.lists(st.tuples(st.none() | st.text(max_size=40), st.none() | LONGS), min_size=1, max_size=20))
+def test_the_second_hash_of_a_composite_key_goes_on_with_what_is_null(keys):
+    words, numbers = (
+        pa.array(column, kind) for column, kind in zip(zip(*keys, strict=True), (pa.string(), pa.int64()), strict=True)
+    )
+    hashes, hashes2 = both_hashes(words, numbers)
+    assert hashes.tolist() == hash_keys(words, numbers).tolist()
+    marks = [words.is_null(), numbers.is_null()]
+    assert hashes2.tolist() == hash_keys(words, numbers, *marks, seed=SECOND_SEED).tolist()
+
+
 @pytest.mark.parametrize(
     ("slots", "hashes"),
     [
