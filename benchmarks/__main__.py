@@ -19,7 +19,7 @@ from rich.table import Table
 
 MODULES = [
     *("hashing", "routing", "sketches", "planning", "pareto", "optimum", "state", "sim", "operators"),
-    *("engine", "skew", "applications", "repartition", "footprint", "recovery", "peers"),
+    *("engine", "skew", "applications", "repartition", "footprint", "recovery", "peers", "breakdown"),
 ]
 RESULTS = Path(__file__).parent / "results"
 

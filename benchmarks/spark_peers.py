@@ -10,6 +10,7 @@ import time
 from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -17,14 +18,24 @@ import pyarrow.parquet as pq
 
 from evenkeel.spark.jobs import WITHOUT_PROCESSES
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 
 @contextmanager
-def session(cores: int, partitions: int, memory: str = "6g", *, heap_at_once: bool = False):
+def session(
+    cores: int,
+    partitions: int,
+    memory: str = "6g",
+    *,
+    heap_at_once: bool = False,
+    settings: Mapping[str, str] | None = None,
+):
     """A local Spark session as a user would make it; state of Spark's own queries is in RocksDB.
 
-    Java's heap grows as Java likes, or is all there from the start.
+    Java's heap grows as Java likes, or is all there from the start. Settings are further ones.
 
     Spark's log of a stream is written as to a cluster's file system: to a local disk, where nothing is set, it starts
     some thirty processes a batch, which take longer than a small batch, ours or Spark's.
@@ -44,6 +55,7 @@ def session(cores: int, partitions: int, memory: str = "6g", *, heap_at_once: bo
         .config("spark.sql.streaming.checkpointFileManagerClass", WITHOUT_PROCESSES)
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.driver.extraJavaOptions", f"-Xms{memory} -XX:+AlwaysPreTouch" if heap_at_once else "")
+        .config(map=dict(settings or {}))
         .getOrCreate()
     )
     spark.sparkContext.setLogLevel("ERROR")
