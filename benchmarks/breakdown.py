@@ -20,7 +20,7 @@ from statistics import median
 import numpy as np
 
 from benchmarks.engine import COUNT_AND_SUM
-from benchmarks.measure import descendants, each_alone, report
+from benchmarks.measure import descendants, each_alone, repeated, report
 from benchmarks.spark_peers import Workplace, discard, session, zipf_rows
 
 CASES = ["many_keys", "few_keys"]
@@ -108,7 +108,7 @@ def _rows(what: str, progress: list[dict], jobs: list[Job], used: list[dict[str,
     clock = {f"{what}, by the clock: {name}": [batch[name] for batch in batches] for name in batches[0]}
     cores = {f"{what}, processor time: {who}": [each[who] for each in used] for who in sorted(used[0])}
     return [
-        {"what": name, "value": median(values), "unit": "ms", "repeats": len(values)}
+        {"what": name, "value": median(values), "unit": "ms", **(repeated(values) if median(values) else {})}
         for name, values in {**clock, **cores}.items()
     ]
 
