@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -10,6 +12,7 @@ from pyspark.sql import functions as F
 from evenkeel.hashing import hash_keys
 from evenkeel.routing import Ragged, RoutingTable
 from evenkeel.spark.columns import at_addresses, channel_of, with_channel
+from evenkeel.spark.homes import PLACE, Homes
 from evenkeel.spark.placement import placement_values
 
 pytestmark = pytest.mark.spark
@@ -106,3 +109,13 @@ def test_rows_land_in_the_partition_of_their_channel(spark):
     rows = placed.select("place", F.spark_partition_id().alias("partition")).toArrow()
     assert rows.num_rows == len(values)
     assert rows["place"].to_pylist() == [addresses[partition] for partition in rows["partition"].to_pylist()]
+
+
+def test_a_task_finds_its_home_row_as_often_as_it_expects_also_when_one_host_is_left(spark):
+    alone = Homes.form(spark, [1.0, 1.0], {})
+    spread = replace(alone, executors=frozenset({"here:1", "there:2"}))
+    left = spread.without(frozenset({"there:2"}), [1.0, 1.0])
+    for homes, votes in ((alone, 1), (spread, 2), (left, 1)):
+        assert homes.votes == votes
+        tuples = spark.range(4).selectExpr(f"CAST(id AS INT) AS {PLACE}").repartition(2, PLACE)
+        assert homes.with_rows(tuples, [PLACE]).where(f"{PLACE} < 0").count() == 2 * votes

@@ -106,7 +106,7 @@ class Homes:
     seats: tuple[str, ...]
     channels: tuple[int, ...]
     executors: frozenset[str]
-    _made: dict[tuple[str, ...], DataFrame] = field(default_factory=dict)
+    _made: dict[tuple[int, tuple[str, ...]], DataFrame] = field(default_factory=dict)
 
     @classmethod
     def form(cls, spark: SparkSession, loads: Sequence[float], before: Mapping[int, str]) -> Homes:
@@ -164,10 +164,11 @@ class Homes:
         """
         parcels = set(columns) <= {PLACE, *_PARCELS.names}
         kept = tuple(columns) if parcels else (PLACE,)
-        if kept not in self._made:
+        made = self.votes, kept  # Homes that came of these, with fewer hosts, share what was made.
+        if made not in self._made:
             marks = self.rows.select(*kept)
-            self._made[kept] = marks if self.votes == 1 else marks.union(marks)
-        homes = self._made[kept]
+            self._made[made] = marks if self.votes == 1 else marks.union(marks)
+        homes = self._made[made]
         return homes.union(rows) if parcels else homes.unionByName(rows, allowMissingColumns=True)
 
     @property
