@@ -88,7 +88,9 @@ def test_state_that_stays_on_a_host_is_read_there_and_given_up_a_batch_later(spa
     reports = [batch["reports"][0] for batch in query.history]
     assert [len(found) for found in reports] == [2, 4, 4, 2, 2, 2]
     assert [sum(report["imported_bytes"] for report in found) > 0 for found in reports] == [0, 1, 0, 1, 0, 0]
-    assert {report["opened"] for report in reports[3]} == {"rebuilt"}
+    opened = {report["opened"] for report in reports[3]}
+    assert "rebuilt" in opened
+    assert opened <= {"rebuilt", "warm"}  # warm is one that a task has made again before, which reads from it
     assert held == [set(), {0, 1}, {0, 1, 2, 3}, {0, 1, 2, 3}, {0, 1, 2, 3}, {0, 1}]
     assert not any("export(" in plan for plan in plans)
 
