@@ -53,7 +53,7 @@ def run(quick: bool) -> list[dict]:
 
 
 def changes(quick: bool) -> list[dict]:
-    """Move a tenth, double and halve, a few times each, offline half as often: that takes ten times as long."""
+    """Move a tenth, double and halve, a few times each; Spark tells of the last hundred batches, so those count."""
     return compare(1, HELD // 10, 100_000) if quick else compare(5, HELD, 500_000)
 
 
