@@ -64,7 +64,7 @@ class Resized(Forced):
 def test_state_that_stays_on_a_host_is_read_there_and_given_up_a_batch_later(spark, tmp_path, place):
     tables = [zipf_words(2000, 200, seed) for seed in range(6)]
     write_batches(tmp_path / "in", tables)
-    held, plans = [], []
+    held, plans, made = [], [], []
 
     class Watch(Remember):
         """Looks at what is on the host before each batch runs; before the fourth, takes it away."""
@@ -72,6 +72,7 @@ def test_state_that_stays_on_a_host_is_read_there_and_given_up_a_batch_later(spa
         def __call__(self, results, batch):
             held.append({copy.channel for copy in held_copies(Path(place["local_directory"]) / host_name())})
             plans.append(results._jdf.queryExecution().logical().toString())
+            made.append({path.parent for path in Path(place["local_directory"]).rglob("data.mdb")})
             if batch == 3:
                 shutil.rmtree(place["local_directory"])
             super().__call__(results, batch)
@@ -90,7 +91,9 @@ def test_state_that_stays_on_a_host_is_read_there_and_given_up_a_batch_later(spa
     assert [sum(report["imported_bytes"] for report in found) > 0 for found in reports] == [0, 1, 0, 1, 0, 0]
     opened = {report["opened"] for report in reports[3]}
     assert "rebuilt" in opened
-    assert opened <= {"rebuilt", "warm"}  # warm is one that a task has made again before, which reads from it
+    assert opened <= {"rebuilt", "warm"}  # warm is one that was made again by another task before
+    assert len({copy.parent for copy in made[4]}) == 4
+    assert not made[4] & made[3]  # every channel's copy was made again, whoever opened it first
     assert held == [set(), {0, 1}, {0, 1, 2, 3}, {0, 1, 2, 3}, {0, 1, 2, 3}, {0, 1}]
     assert not any("export(" in plan for plan in plans)
 
